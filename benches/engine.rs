@@ -1,4 +1,4 @@
-//! The benchmark set under `cargo bench`: the same as `hyperfold bench`.
+//! The benchmark set under `cargo bench`: runs `hyperfold bench` with the arguments after `--`.
 //!
 //!     cargo bench                          all
 //!     cargo bench -- rail128-hpcc          one
@@ -8,25 +8,22 @@
 
 #![forbid(unsafe_code)]
 
-use std::process::ExitCode;
-
-use hyperfold::cli::args::BenchArgs;
-use hyperfold::cli::bench;
+use std::process::{Command, ExitCode};
 
 fn main() -> ExitCode {
-    let mut args = BenchArgs { name: None, list: true, json: false };
-    for arg in std::env::args().skip(1) {
-        match arg.as_str() {
-            "--bench" => args.list = false,
-            "--json" => args.json = true,
-            name => args.name = Some(name.to_string()),
-        }
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let (cargos, users): (Vec<String>, Vec<String>) = arguments.into_iter().partition(|argument| argument == "--bench");
+    let mut bench = Command::new(env!("CARGO_BIN_EXE_hyperfold"));
+    bench.arg("bench").args(users);
+    if cargos.is_empty() {
+        bench.arg("--list");
     }
-    match bench::execute(&args) {
-        Ok(exit) => exit.into(),
+    match bench.status() {
+        Ok(status) if status.success() => ExitCode::SUCCESS,
+        Ok(_) => ExitCode::FAILURE,
         Err(e) => {
-            eprintln!("engine: {:#}", e.error);
-            e.exit.into()
+            eprintln!("engine: {}: {e}", env!("CARGO_BIN_EXE_hyperfold"));
+            ExitCode::FAILURE
         }
     }
 }

@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use hyperfold::{Engine, ProgramBuilder, ProgramStep, Session, SweepBuilder};
+use hyperfold::{EngineChoice, ProgramBuilder, ProgramStep, Session, SweepBuilder};
 
 const RANKS: u32 = 8;
 const BYTES: u64 = 400_000;
@@ -51,7 +51,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
             .set("cluster.nics_per_server", 1)
             .program(&program)
             .build_in(&folder)?;
-        for result in Session::new(Engine::Cpu).run(&sweep)? {
+        for result in Session::new(EngineChoice::Cpu).run(&sweep)? {
             let record = result?.record;
             println!("{name},{}", record.iteration_time.ok_or(record.error)?);
         }

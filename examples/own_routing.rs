@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use hyperfold::{Engine, FlowList, FlowSpec, NodeId, Session, SweepBuilder, TopologyBuilder};
+use hyperfold::{EngineChoice, FlowList, FlowSpec, NodeId, Session, SweepBuilder, TopologyBuilder};
 
 const HOSTS: usize = 4;
 
@@ -34,7 +34,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
     for (name, spine) in [("turns", (|flow| flow.id % 4) as fn(&FlowSpec) -> usize), ("one", |_| 0)] {
         flows.route_by(over(spine));
         let sweep = SweepBuilder::new(name).topology(&net).flows(&flows).build_in(&folder)?;
-        for result in Session::new(Engine::Cpu).run(&sweep)? {
+        for result in Session::new(EngineChoice::Cpu).run(&sweep)? {
             let record = result?.record;
             let queue = record.max_queue_bytes.unwrap_or(0);
             println!("{name},{},{queue}", record.fct_mean.ok_or(record.error)?);

@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use hyperfold::{Engine, FlowList, NodeId, Session, SweepBuilder, TopologyBuilder};
+use hyperfold::{EngineChoice, FlowList, NodeId, Session, SweepBuilder, TopologyBuilder};
 
 const HOSTS_A_SIDE: usize = 4;
 
@@ -34,7 +34,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
             flows.add(left, right, 100_000, 0);
         }
         let sweep = SweepBuilder::new(format!("dumbbell-{links}")).topology(&net).flows(&flows).build_in(&folder)?;
-        for result in Session::new(Engine::Cpu).run(&sweep)? {
+        for result in Session::new(EngineChoice::Cpu).run(&sweep)? {
             let record = result?.record;
             println!("{links},{}", record.fct_max.ok_or(record.error)?);
         }

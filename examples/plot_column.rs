@@ -7,10 +7,10 @@
 use std::error::Error;
 use std::fmt::Write;
 
-use hyperfold::{Engine, RunResults, Session, StoredResults, SweepBuilder};
+use hyperfold::{EngineChoice, RunColumns, RunRecords, Session, SweepBuilder};
 
 /// A bar a row: its label is the first axis, its length the column.
-fn bars(run: &RunResults, column: &str) -> Result<String, Box<dyn Error>> {
+fn bars(run: &RunColumns, column: &str) -> Result<String, Box<dyn Error>> {
     let of = run.column(column).ok_or("no such column")?;
     let label = run.axes().next().ok_or("the sweep has no axis")?;
     let values: Vec<f64> = (0..run.rows.len()).filter_map(|row| run.number(row, of)).collect();
@@ -35,11 +35,11 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         .set("output.flows", true)
         .axis("workload.fan_in", [2, 4, 8])
         .build()?;
-    let summary = Session::new(Engine::Cpu).run_into(&sweep, &folder)?;
+    let summary = Session::new(EngineChoice::Cpu).run_into(&sweep, &folder)?;
     println!("{} experiments, {:?}", summary.records.len(), summary.outcome);
 
-    println!("{}", bars(&RunResults::open(&folder)?, "fct_p99_ns")?);
-    for finished in StoredResults::open(&folder)? {
+    println!("{}", bars(&RunColumns::open(&folder)?, "fct_p99_ns")?);
+    for finished in RunRecords::open(&folder)? {
         let finished = finished?;
         let slowest = finished.flows.iter().max_by_key(|flow| flow.fct).ok_or("no flow")?;
         println!("experiment {}: flow {} from {} ends last", finished.record.exp_id, slowest.flow_id, slowest.src);

@@ -7,7 +7,7 @@
 use std::error::Error;
 use std::path::Path;
 
-use hyperfold::{Engine, Session, Sweep};
+use hyperfold::{EngineChoice, Session, Sweep};
 
 const SWEEP: &str = r#"
 name = "quick"
@@ -19,7 +19,7 @@ axes = { "transport.cc" = ["dcqcn", "hpcc", "timely"] }
 pub fn main() -> Result<(), Box<dyn Error>> {
     // `Sweep::load` reads a file; this text has none.
     let sweep = Sweep::parse(SWEEP, Path::new("quick.toml"))?;
-    let mut results = Session::new(Engine::Cpu).run(&sweep)?;
+    let mut results = Session::new(EngineChoice::Cpu).run(&sweep)?;
     println!("transport.cc,makespan_ns");
     for result in &mut results {
         let record = result?.record;

@@ -6,7 +6,7 @@
 
 use std::error::Error;
 
-use hyperfold::{Engine, Session, SweepBuilder};
+use hyperfold::{EngineChoice, Session, SweepBuilder};
 
 pub fn main() -> Result<(), Box<dyn Error>> {
     let sweep = SweepBuilder::new("all-reduce")
@@ -20,7 +20,7 @@ pub fn main() -> Result<(), Box<dyn Error>> {
         .axis("transport.pfc", [true, false])
         .constraint("workload.bytes > 100000 || transport.pfc == true")
         .build()?;
-    let session = Session::new(Engine::Cpu).set("fidelity.fast_forward=exact");
+    let session = Session::new(EngineChoice::Cpu).set("fidelity.fast_forward=exact");
     println!("{} experiments", session.plan(&sweep)?.experiments);
     println!("{},busbw_gbps", sweep.axes.join(","));
     for result in session.run(&sweep)? {

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""How much it matters under HPCC what the counters of hops differ by within a unit of telemetry (docs/explanation/folding.md, "What congestion control carries over"): completion times of a
+"""How much it matters under HPCC what the counters of hops differ by within a unit of telemetry (docs/internals/folding.md, "What congestion control carries over"): completion times of a
 message of 8 MB over three switches, alone, after messages of twelve sizes that shared some of its ports, on links that are all alike.
 
     scripts/telemetry-phases.py OUT [--binary PATH]

@@ -4,11 +4,11 @@
 //! A sweep is loaded or made in code, a session runs it, results come in order:
 //!
 //! ```
-//! use hyperfold::{Engine, Session, Sweep};
+//! use hyperfold::{EngineChoice, Session, Sweep};
 //!
 //! # fn study() -> Result<(), hyperfold::SessionError> {
 //! let sweep = Sweep::load("study.toml")?;
-//! for result in Session::new(Engine::Auto).run(&sweep)? {
+//! for result in Session::new(EngineChoice::Auto).run(&sweep)? {
 //!     println!("{:?}", result?.record);
 //! }
 //! # Ok(())
@@ -20,32 +20,24 @@
 //! | a sweep from a file, or made in code | [`Sweep::load`], [`SweepBuilder`] |
 //! | a network of one's own | [`TopologyBuilder`], [`SweepBuilder::topology`] |
 //! | a collective algorithm of one's own | [`ProgramBuilder`], [`SweepBuilder::program`] |
-//! | flows, with routes or a routing policy of one's own | [`FlowList`], [`FlowList::route_by`] |
-//! | results while they come | [`Session::run`], [`Results`] |
+//! | keys whose values are checked by the compiler | [`keys`] |
+//! | a scheduler, placement, failure model or routing policy of one's own, by name | [`Session::scheduler`] and the like |
+//! | flows, with routes of one's own | [`FlowList`], [`FlowList::route_by`] |
+//! | results while they come | [`Session::run`], [`ResultStream`] |
 //! | a folder with the files that `hyperfold run` writes | [`Session::run_into`], [`merge()`] |
-//! | a folder read back | [`StoredResults`] (typed records), [`RunResults`] (columns by name) |
+//! | a folder read back | [`RunRecords`] (typed records), [`RunColumns`] (columns by name) |
 //!
 //! A congestion control cannot be registered at run time: each one runs on the GPU as well, so it is a Rust module and a WGSL module of the
-//! same name. Parameters of those that there are can be set and swept (`transport.hpcc.eta`). A routing policy is a closure, because routes
-//! are decided before the simulation begins.
+//! same name. Parameters of those that there are can be set and swept (`transport.hpcc.eta`).
 //!
 //! # Stability
-//! What this page shows is the interface. `cli` and `submit` are reachable for the program and for tests, are left out of this page, and may
-//! change at any time.
+//! What this page shows is the interface; nothing else of this crate can be reached. The command line is a part of the program, `src/main.rs`.
 //!
 //! # Crates
 //! The rest of hyperfold stands in crates of this workspace, each in a folder of `src`. ARCHITECTURE.md has a map of them. They may change at any time.
 
 #![warn(missing_docs, unreachable_pub)]
 #![forbid(unsafe_code)]
-// Comments of the crate's own modules link to what is private: they are for those who read the code.
-#![allow(rustdoc::private_intra_doc_links)]
-
-#[doc(hidden)]
-pub mod submit;
-
-#[doc(hidden)]
-pub mod cli;
 
 /// Test: the programs of this page compile.
 #[cfg(doctest)]
@@ -57,23 +49,22 @@ struct PageFromRust;
 #[doc = include_str!("../docs/how-to/own-scheduler.md")]
 struct PageOwnScheduler;
 
-/// The allocator of unit tests, which counts memory as the program does.
-#[cfg(test)]
-#[global_allocator]
-static ALLOCATOR: hyperfold_base::budget::CountingAllocator = hyperfold_base::budget::CountingAllocator;
-
 pub use hyperfold_base::budget::CountingAllocator;
+pub use hyperfold_cluster::{
+    Behind, ClusterJob, FailureModel, GpuShare, Placement, QueueKey, Request, Scheduler, ServerUse, Servers,
+};
+pub use hyperfold_config::keys;
 pub use hyperfold_config::spec::SpecError;
 pub use hyperfold_config::sweep::{Shard, Sweep};
 pub use hyperfold_engine::gpu::DeviceChoice;
+pub use hyperfold_network::routing::{FlowKey, FlowPaths, RouteError, Router, RoutingPolicy};
 pub use hyperfold_results::{
     Axis, Cell, ColumnInfo, ColumnKind, ColumnRole, ExperimentRecord, Finished, FlowRecord, FoldingRecord, InputFile,
     JobRecord, LinkPackets, LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord,
-    RunIdentity, RunResults, StatsRecord, Status,
+    RunColumns, RunIdentity, StatsRecord, Status,
 };
-pub use hyperfold_session::EngineChoice as Engine;
-pub use hyperfold_session::MemoChoice as Memo;
 pub use hyperfold_session::{
-    EngineUsed, FlowList, FlowSpec, Interrupt, Merged, NodeId, Planned, ProgramBuilder, ProgramStep, Results,
-    RunSummary, SearchPlan, Session, SessionError, StoredResults, SweepBuilder, TopologyBuilder, merge,
+    EngineChoice, EngineUsed, FlowList, FlowSpec, Interrupt, MemoChoice, Merged, NodeId, Planned, ProgramBuilder,
+    ProgramStep, ResultStream, RunRecords, RunSummary, SearchPlan, Session, SessionError, SweepBuilder,
+    TopologyBuilder, merge,
 };

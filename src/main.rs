@@ -1,6 +1,11 @@
-//! The `hyperfold` program: see [`hyperfold::cli`].
+//! The `hyperfold` program: [`cli`] has its commands, [`submit`] the scripts that run a sweep on a cluster.
+//!
+//! Layer: the last. The library of this package does not contain it.
 
 #![forbid(unsafe_code)]
+
+mod cli;
+mod submit;
 
 use std::process::ExitCode;
 
@@ -9,5 +14,5 @@ use std::process::ExitCode;
 static ALLOCATOR: hyperfold::CountingAllocator = hyperfold::CountingAllocator;
 
 fn main() -> ExitCode {
-    hyperfold::cli::main()
+    cli::main()
 }

@@ -4,6 +4,8 @@
 
 #[path = "../examples/own_collective.rs"]
 mod own_collective;
+#[path = "../examples/own_policies.rs"]
+mod own_policies;
 #[path = "../examples/own_routing.rs"]
 mod own_routing;
 #[path = "../examples/own_topology.rs"]
@@ -14,6 +16,8 @@ mod plot_column;
 mod quick_sweep;
 #[path = "../examples/sweep_in_code.rs"]
 mod sweep_in_code;
+#[path = "../examples/typed_sweep.rs"]
+mod typed_sweep;
 
 #[test]
 fn a_sweep_of_a_few_lines() {
@@ -38,6 +42,16 @@ fn a_collective_of_ones_own() {
 #[test]
 fn a_routing_policy_of_ones_own() {
     own_routing::main().unwrap();
+}
+
+#[test]
+fn policies_of_ones_own_by_name() {
+    own_policies::main().unwrap();
+}
+
+#[test]
+fn a_sweep_with_typed_keys() {
+    typed_sweep::main().unwrap();
 }
 
 #[test]

@@ -63,10 +63,7 @@ pub fn isolated<T>(work: impl FnOnce() -> T) -> Result<T, Defect> {
 }
 
 fn defect(payload: &(dyn Any + Send)) -> Defect {
-    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
-    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
-    // The message must be one line, because it becomes a cell of a table.
-    let message = text.unwrap_or_else(|| "a panic without a message".into()).replace(['\n', '\r'], " ");
+    let message = message_of_panic(payload);
     let (place, backtrace) = LAST.take().unwrap_or_default();
     let mut defects = DEFECTS.lock().unwrap_or_else(PoisonError::into_inner);
     defects.0 += 1;
@@ -75,6 +72,13 @@ fn defect(payload: &(dyn Any + Send)) -> Defect {
         defects.1.push(defect.clone());
     }
     defect
+}
+
+/// Returns the message of a panic in one line, because it becomes a cell of a table.
+pub fn message_of_panic(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().map(ToString::to_string);
+    let text = text.or_else(|| payload.downcast_ref::<String>().cloned());
+    text.unwrap_or_else(|| "a panic without a message".into()).replace(['\n', '\r'], " ")
 }
 
 /// Returns the defects since the last call, the oldest first.

@@ -23,6 +23,7 @@ pub fn address<T>(row: *const T) {
     }
 }
 
+/// Does nothing: for other processors there is no instruction here.
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline]
 pub fn address<T>(_row: *const T) {}

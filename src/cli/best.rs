@@ -10,10 +10,10 @@ use crate::submit::quote;
 use hyperfold_analysis::compare::knee::knees;
 use hyperfold_analysis::compare::metric::searched_by;
 use hyperfold_analysis::compare::rank::Ranked;
-use hyperfold_analysis::compare::{RankedGroup, RankingMetric, Study, front, rank};
+use hyperfold_analysis::compare::{Better, RankedGroup, RankingMetric, Study, front, rank};
 use hyperfold_analysis::recommendation::recommend::{Alternative, Recommendation, Recommended, of_folder};
 use hyperfold_config::spec::{self, split_job_name};
-use hyperfold_results::{Cell, RunResults};
+use hyperfold_results::{Cell, RunColumns};
 
 use super::compare_render::shown;
 use super::exit::with_causes;
@@ -79,7 +79,7 @@ pub(super) fn lines(dir: &Path, candidates: Option<u64>, tight: &BTreeMap<u64, S
 }
 
 /// If there are several jobs: the job whose metric the ranking uses, and how to rank by another job.
-fn by_which_job(run: &RunResults, metric: &str) -> Option<String> {
+fn by_which_job(run: &RunColumns, metric: &str) -> Option<String> {
     let job = run.job_of_column(metric)?;
     let of_jobs = run.columns.iter().filter_map(|c| Some((split_job_name(&c.name)?, &c.name)));
     let other =
@@ -295,12 +295,12 @@ fn in_words(r: &Recommended, configuration: usize) -> String {
 
 /// How much worse a design is, as a clause. On average over workloads, another value may be slightly better in the shown metric.
 fn is_worse(r: &Recommended, worse: f64) -> String {
-    match (r.metric.more, r.metric.unit) {
+    match (r.metric.better, r.metric.unit) {
         _ if worse <= 0.0 => "is as good on average".to_string(),
-        (false, "ns") => format!("takes {} longer", share(worse)),
-        (false, _) => format!("has {} more {}", share(worse), words(&r.metric.name)),
+        (Better::Less, "ns") => format!("takes {} longer", share(worse)),
+        (Better::Less, _) => format!("has {} more {}", share(worse), words(&r.metric.name)),
         // A rate is lower by 1 + `worse` as a factor.
-        (true, _) => format!("has {} less {}", share(worse / (1.0 + worse)), words(&r.metric.name)),
+        (Better::More, _) => format!("has {} less {}", share(worse / (1.0 + worse)), words(&r.metric.name)),
     }
 }
 

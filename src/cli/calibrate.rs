@@ -132,10 +132,10 @@ pub fn execute(args: &CalibrateArgs, interrupt: &Interrupt) -> Result<Exit, CliE
     let text = std::str::from_utf8(&bytes).map_err(|_| CliError::bad_input(anyhow!("{file}: it is not UTF-8 text")))?;
     let sweep = load(&args.sweep, &SetOverrides(args.set.clone())).map_err(CliError::bad_input)?;
     let rows = calibration_rows(text, &file, &sweep, args.hold_back.map(|n| n as usize))?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let jobs = args.jobs.map_or(threads, |n| n as usize);
+    let all = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = args.jobs.map_or(all, |n| n as usize);
     if args.check {
-        return check(args, &sweep, &rows, jobs);
+        return check(args, &sweep, &rows, threads);
     }
     if let Some(out) = args.out.as_deref().filter(|out| !args.force && out.exists()) {
         return Err(CliError::bad_input(anyhow!(
@@ -158,7 +158,7 @@ pub fn execute(args: &CalibrateArgs, interrupt: &Interrupt) -> Result<Exit, CliE
         restarts: args.restarts as usize,
         folds: args.folds as usize,
         seed: args.seed,
-        jobs,
+        threads,
     };
     let stop = interrupt.part();
     if let Some(budget) = args.budget {
@@ -216,8 +216,8 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 /// Runs `--check`.
-fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], jobs: usize) -> Result<Exit, CliError> {
-    let said = Evaluator::new(sweep, rows, &[], Interrupt::default()).as_it_is(jobs)?.predicted;
+fn check(args: &CalibrateArgs, sweep: &Sweep, rows: &[CalibrationRow], threads: usize) -> Result<Exit, CliError> {
+    let said = Evaluator::new(sweep, rows, &[], Interrupt::default()).as_it_is(threads)?.predicted;
     let row = |(row, said): (&CalibrationRow, &f64)| FittedRow {
         held_back: false,
         ..FittedRow::new(row, *said, *said, row.weight)

@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use hyperfold_config::spec::KeyId;
 use hyperfold_fold::{CauseCount, FoldCause, FoldExplanation, KeyPart};
 use hyperfold_host::outcomes::fold_explain::{FoldReport, explain};
-use hyperfold_results::RunResults;
+use hyperfold_results::RunColumns;
 use hyperfold_session::Interrupt;
 use hyperfold_session::trace::experiment;
 
@@ -48,7 +48,7 @@ pub struct ExplainArgs {
 /// The folder, the experiment, or an input of it does not exist any more.
 pub fn execute(args: &FoldArgs, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let FoldCommand::Explain(args) = &args.command;
-    let run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
+    let run = RunColumns::open(&args.dir).map_err(CliError::bad_input)?;
     tell_losses(&args.dir);
     let (_, config) = experiment(&run, args.exp_id)?;
     let level = config.values.text(KeyId::Mode);

@@ -38,7 +38,7 @@ pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
 }
 
 fn conclude(args: &MergeArgs, merged: &Merged) -> Exit {
-    let Merged { run, manifest, records, missing } = merged;
+    let Merged { run, manifest, records, missing, .. } = merged;
     if !args.quiet {
         summary::lines(&run.axes, records).iter().for_each(|line| say(line));
         jobs_table::lines(&args.out).iter().for_each(|line| say(line));

@@ -12,7 +12,7 @@ use hyperfold_report::plot::{
     ColumnFigure, DISTRIBUTIONS, DistributionFigure, Figure, PlotError, figure_of_columns, figure_of_distribution,
     keep_rows,
 };
-use hyperfold_results::RunResults;
+use hyperfold_results::RunColumns;
 
 use super::exit::{CliError, Exit};
 use super::output::write_out;
@@ -73,7 +73,7 @@ pub fn execute(args: &PlotArgs) -> Result<Exit, CliError> {
             "an SVG file is nothing to read on a terminal; name a file (-o figure.svg or -o figure.png), or send the output to one"
         )));
     }
-    let mut run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
+    let mut run = RunColumns::open(&args.dir).map_err(CliError::bad_input)?;
     tell_losses(&args.dir);
     if let Some(why) = run.incomplete() {
         tell(&format!("warning: {}: {why}", args.dir.display()));
@@ -98,7 +98,7 @@ pub fn execute(args: &PlotArgs) -> Result<Exit, CliError> {
     Ok(Exit::Ok)
 }
 
-fn figure(run: &RunResults, args: &PlotArgs) -> Result<Figure, PlotError> {
+fn figure(run: &RunColumns, args: &PlotArgs) -> Result<Figure, PlotError> {
     match (&args.cdf, &args.x, &args.y) {
         (Some(distribution), ..) => figure_of_distribution(
             run,

@@ -35,7 +35,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     settings.memo.check_outside(&args.out)?;
     if args.jobs.is_some() {
         // Planning uses the global threads of the process. In tests, another run may have started them already.
-        let made = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build_global();
+        let made = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build_global();
         made.unwrap_or_else(|why| log::debug!("planning keeps its threads: {why}"));
     }
 
@@ -63,7 +63,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     );
     let (used, engine) = simulator.engine(&sweep, &settings)?;
 
-    log::info!("engine {}: {}; {} CPU threads", used.engine, used.reason, settings.jobs);
+    log::info!("engine {}: {}; {} CPU threads", used.engine, used.reason, settings.threads);
 
     // From here on, there is something to write when a signal arrives.
     may_end_at_once(false);
@@ -73,7 +73,7 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
     let claimed = ClaimedFolder::open(&args.out, args.resume, &planned, &request.selection)?;
     let open = planned.rows().saturating_sub(claimed.known.records.len() as u64);
     let mut progress = progress::for_terminal(open, args.quiet);
-    greet(progress.as_mut(), &planned, &used, settings.jobs);
+    greet(progress.as_mut(), &planned, &used, settings.threads);
     if planning >= TOLD_FROM_SECONDS {
         progress.message(&format!("planning took {}", table::seconds(planning)));
     }
@@ -151,7 +151,7 @@ fn settings(args: &RunArgs, interrupt: &Interrupt) -> Result<RunSettings, Sessio
         engine: args.engine,
         devices: args.device.clone(),
         gpu_dispatch: args.gpu_dispatch,
-        jobs: args.jobs.map_or_else(all, |n| n as usize),
+        threads: args.jobs.map_or_else(all, |n| n as usize),
         memo: memo(args)?,
         interrupt: interrupt.clone(),
     })

@@ -76,20 +76,7 @@ impl Simulator for Fake {
                 return Ok(Vec::new());
             }
             let stats = StatsRecord::default();
-            sink(Update::Finished(Box::new(Finished {
-                record,
-                flows: vec![],
-                links: vec![],
-                rtt: vec![],
-                jobs: vec![],
-                shared_links: vec![],
-                cluster_timeline: vec![],
-                cluster_jobs: vec![],
-                cluster_congestion: vec![],
-                cluster_map: vec![],
-                requests: vec![],
-                stats,
-            })))?;
+            sink(Update::Finished(Box::new(Finished { record, stats, ..Finished::default() })))?;
         }
         Ok(self.late.clone())
     }

@@ -9,7 +9,7 @@ use clap::Args;
 
 use hyperfold_config::spec::Config;
 use hyperfold_host::outcomes::timeline::RecordedSpan;
-use hyperfold_results::{RunResults, write_timeline};
+use hyperfold_results::{RunColumns, write_timeline};
 use hyperfold_session::Interrupt;
 use hyperfold_session::trace::{cluster_history, experiment, timeline};
 use hyperfold_trace::{DEFAULT_LIMIT, Trace, perfetto, perfetto_cluster, samples};
@@ -52,7 +52,7 @@ pub fn execute(args: &TraceArgs, interrupt: &Interrupt) -> Result<Exit, CliError
             path.display()
         )));
     }
-    let run = RunResults::open(&args.dir).map_err(CliError::bad_input)?;
+    let run = RunColumns::open(&args.dir).map_err(CliError::bad_input)?;
     tell_losses(&args.dir);
     let (row, config) = experiment(&run, args.exp_id)?;
     let limit = usize::try_from(args.limit).unwrap_or(usize::MAX);

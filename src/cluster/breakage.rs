@@ -9,6 +9,7 @@ use super::event::Event;
 use super::failure::{FailureModel, failure_model};
 use super::fixed::exponential;
 use super::part::{Part, PartKind};
+use super::registered::GuardedFailureModel;
 use super::servers::{GpuShare, ServerUse};
 use super::state::{ClusterState, JobPhase};
 use crate::jobs::trace::ListedFailure;
@@ -44,7 +45,10 @@ impl Breakage {
             state.servers.set_use(state.servers.len() - 1 - spare, spare_use);
         }
         let mut breakage = Breakage {
-            model: failure_model(keys),
+            model: match &keys.own_model {
+                Some(own) => Some(Box::new(GuardedFailureModel(own.clone()))),
+                None => failure_model(keys),
+            },
             listed,
             parts: Vec::new(),
             versions: vec![0; n],

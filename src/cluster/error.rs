@@ -74,6 +74,14 @@ pub enum ClusterError {
         /// Simulated time, in hours.
         hours: f64,
     },
+    /// A policy that a program registered panicked or gave an impossible answer.
+    #[error("{policy}: {why}; other experiments are not touched by it")]
+    Policy {
+        /// Key, name and version of the policy, in words.
+        policy: String,
+        /// What it did.
+        why: String,
+    },
     /// Events go on, but no job makes lasting progress.
     #[error(
         "at {hours:.0} h jobs have come no further for {events} events: {waiting} wait and {running} run; the first to wait is job {job} with {gpus} GPUs. Let more servers be up at a time, fail less often, or save more often; jobs.simulated_hours ends the run in any case"

@@ -1,8 +1,7 @@
 //! Simulation of a cluster over days to months: jobs arrive, wait, run, are interrupted and end.
 //!
-//! Layer: cluster. It is above `host`, which builds its network. A job here has GPUs, a duration, and a factor by which its placement and other jobs slow it
-//! down. Packets are sent only in the few iterations from which such factors come. Time is whole milliseconds. Draws use counted streams and no function that
-//! platforms round differently.
+//! A job here has GPUs, a duration, and a factor by which its placement and other jobs slow it down. Packets are sent only in the few iterations from
+//! which such factors come. Time is whole milliseconds. Draws use counted streams and no function that platforms round differently.
 //!
 //! | file or folder | holds |
 //! |---|---|
@@ -10,10 +9,13 @@
 //! | `jobs` | jobs, read or drawn; their work, checkpoints and speed |
 //! | `queue` | which jobs start now: the scheduling pass, quotas, defragmentation, GPUs given back |
 //! | `scheduler`, `placement`, `failure` | policies: one file for each, and a registry |
+//! | `registered` | policies of the program that uses the library |
 //! | `iterations` | speeds of jobs beside each other, by simulating their iterations |
 //! | `state`, `event`, `breakage`, `storage`, `stop_check`, `simulate` | the simulation |
 //! | `reports` | use of GPU time, history, congestion, outcomes |
 //! | `error` | errors |
+//!
+//! It prints nothing and writes no file. Start with `simulate.rs`; a policy is a file of its folder and a line of `hyperfold_base::registries`.
 
 #![forbid(unsafe_code)]
 
@@ -28,6 +30,7 @@ mod machine;
 mod part;
 mod placement;
 mod queue;
+mod registered;
 mod reports;
 mod scheduler;
 mod servers;
@@ -41,6 +44,7 @@ pub use failure::{FAILURE_MODELS, FailureModel};
 pub use iterations::{IterationSummary, SlowestMoment};
 pub use jobs::job::{BYTES_A_JOB, ClusterJob};
 pub use placement::{PLACEMENTS, Placement, Request};
+pub use registered::{register_failure_model, register_placement, register_scheduler};
 pub use reports::account::{Account, UnheldGpus};
 pub use reports::history::{ActivityTime, ClusterHistory, JobActivity, ServerActivity};
 pub use reports::map::{ClusterMapBin, ServerGroupUse};

@@ -7,7 +7,9 @@ use std::collections::BTreeSet;
 /// Some GPUs of one server, as one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuShare {
+    /// Number of the server.
     pub server: u32,
+    /// The GPUs, a bit each.
     pub gpus: u64,
 }
 
@@ -29,7 +31,9 @@ pub enum ServerUse {
     Maintenance,
     /// The server is under repair.
     Down,
+    /// The server is a spare that takes over at once.
     HotSpare,
+    /// The server is a spare that must be switched on first.
     ColdSpare,
 }
 

@@ -14,6 +14,7 @@ use super::iterations::{IterationFabric, KnownIteration, class_iteration};
 use super::machine::ClusterMachine;
 use super::part::Part;
 use super::placement::{Placement, placement};
+use super::registered::{GuardedPlacement, GuardedScheduler, guarded};
 use super::scheduler::{Scheduler, scheduler};
 use super::state::{ClusterState, JobPhase, JobState};
 use super::stop_check::StopCheck;
@@ -166,10 +167,7 @@ impl PreparedCluster {
     /// # Panics
     /// A policy's name is in the key table and in no registry.
     pub fn simulate(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<ClusterOutcome, ClusterError> {
-        let keys = &self.run.scheduler;
-        let order = scheduler(&keys.policy).expect("a test compares choices with the registry");
-        let place = placement(&keys.placement).expect("a test compares choices with the registry");
-        self.simulate_with(order, place, stop)
+        self.by_policies(|order, place| self.simulate_with(order, place, stop))
     }
 
     /// Like [`PreparedCluster::simulate`], and also returns what every job and server did over time.
@@ -180,11 +178,30 @@ impl PreparedCluster {
     /// # Panics
     /// As [`PreparedCluster::simulate`].
     pub fn recorded(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(ClusterOutcome, ClusterHistory), ClusterError> {
-        let keys = &self.run.scheduler;
-        let order = scheduler(&keys.policy).expect("a test compares choices with the registry");
-        let place = placement(&keys.placement).expect("a test compares choices with the registry");
-        let (outcome, history) = self.run_to_end(order, place, stop, true)?;
+        let (outcome, history) = self.by_policies(|order, place| self.run_to_end(order, place, stop, true))?;
         Ok((outcome, history.unwrap_or_default()))
+    }
+
+    /// Does something with the configured scheduler and placement. A fault of one that a program registered becomes an error.
+    fn by_policies<T>(
+        &self,
+        simulation: impl FnOnce(&dyn Scheduler, &dyn Placement) -> Result<T, ClusterError>,
+    ) -> Result<T, ClusterError> {
+        let keys = &self.run.scheduler;
+        guarded(|| {
+            let own_order = keys.own_policy.as_ref().map(GuardedScheduler::new);
+            let own_place = keys.own_placement.as_ref().map(GuardedPlacement::new);
+            let built_in = "a test compares choices with the registry";
+            let order: &dyn Scheduler = match &own_order {
+                Some(own) => own,
+                None => scheduler(&keys.policy).expect(built_in),
+            };
+            let place: &dyn Placement = match &own_place {
+                Some(own) => own,
+                None => placement(&keys.placement).expect(built_in),
+            };
+            simulation(order, place)
+        })
     }
 
     /// Like [`PreparedCluster::simulate`], with the given scheduler and placement.
@@ -219,9 +236,17 @@ impl PreparedCluster {
         stop: &(dyn Fn() -> bool + Sync),
         stop_sampling: &(dyn Fn() -> bool + Sync),
     ) -> Result<IterationForecast, ClusterError> {
-        let keys = &self.run.scheduler;
-        let order = scheduler(&keys.policy).expect("a test compares choices with the registry");
-        let place = placement(&keys.placement).expect("a test compares choices with the registry");
+        self.by_policies(|order, place| self.foresee(order, place, at_a_time, stop, stop_sampling))
+    }
+
+    fn foresee(
+        &self,
+        order: &dyn Scheduler,
+        place: &dyn Placement,
+        at_a_time: usize,
+        stop: &(dyn Fn() -> bool + Sync),
+        stop_sampling: &(dyn Fn() -> bool + Sync),
+    ) -> Result<IterationForecast, ClusterError> {
         let start = Instant::now();
         let (jobs, known) = self.timed(true, stop)?;
         let mut state = ClusterState::new(&self.run, &self.machine, &jobs, self.fabric.as_ref(), order);

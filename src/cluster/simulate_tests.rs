@@ -39,7 +39,9 @@ fn run_of(policy: &str, placement: &str) -> ClusterRun {
         end_ms: None,
         scheduler: SchedulerKeys {
             policy: policy.into(),
+            own_policy: None,
             placement: placement.into(),
+            own_placement: None,
             slowdown: vec![(1, 1_000_000), (4, 1_300_000)],
             quotas: Vec::new(),
             depth: 256,
@@ -60,6 +62,7 @@ fn run_of(policy: &str, placement: &str) -> ClusterRun {
         },
         failures: FailureKeys {
             model: "exponential".into(),
+            own_model: None,
             path: None,
             shape_milli: 800,
             gpu_mtbf_ms: 0,

@@ -9,7 +9,7 @@ use super::error::ClusterError;
 use super::event::{Event, Events};
 use super::iterations::{IterationFabric, MeasuredIterations, SlowestMoment};
 use super::machine::ClusterMachine;
-use super::scheduler::{QueueKey, Scheduler};
+use super::scheduler::{Behind, QueueKey, Scheduler};
 use super::servers::{GpuShare, ServerUse, Servers};
 use super::storage::CheckpointStorage;
 use crate::jobs::interval::{cost, interval_ms};
@@ -27,8 +27,11 @@ use hyperfold_config::spec::{ClusterRun, GrowBack};
 pub enum JobPhase {
     /// The job has not arrived.
     Ahead,
+    /// The job is in the queue.
     Waiting,
+    /// The job holds GPUs.
     Running,
+    /// The job has done all of its work.
     Done,
     /// The job was given up after too many restarts.
     GivenUp,
@@ -77,7 +80,10 @@ pub(super) struct ClusterState<'a> {
     pub run: &'a ClusterRun,
     pub machine: &'a ClusterMachine,
     pub jobs: &'a [ClusterJob],
-    pub scheduler: &'a dyn Scheduler,
+    /// What may happen behind a job that has to wait.
+    pub behind: Behind,
+    /// Sort key of each job in the queue.
+    queue_keys: Vec<QueueKey>,
     pub now_ms: u64,
     pub servers: Servers,
     pub job_states: Vec<JobState>,
@@ -124,7 +130,7 @@ impl<'a> ClusterState<'a> {
         machine: &'a ClusterMachine,
         jobs: &'a [ClusterJob],
         fabric: Option<&'a IterationFabric>,
-        scheduler: &'a dyn Scheduler,
+        scheduler: &dyn Scheduler,
     ) -> ClusterState<'a> {
         let state = |job: &ClusterJob| {
             let interval = interval_ms(job, machine, &run.checkpoint, &run.failures);
@@ -161,7 +167,8 @@ impl<'a> ClusterState<'a> {
             run,
             machine,
             jobs,
-            scheduler,
+            behind: scheduler.behind(),
+            queue_keys: jobs.iter().map(|job| scheduler.key(job)).collect(),
             now_ms: 0,
             servers: Servers::new(m.servers(), m.per_server),
             job_states: jobs.iter().map(state).collect(),
@@ -231,7 +238,7 @@ impl<'a> ClusterState<'a> {
     }
 
     fn key(&self, job: u32) -> (QueueKey, u32) {
-        (self.scheduler.key(&self.jobs[job as usize]), job)
+        (self.queue_keys[job as usize], job)
     }
 
     /// Number of GPUs that no job holds, by state.

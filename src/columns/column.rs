@@ -183,9 +183,11 @@ pub struct MessageRow {
     pub got: u64,
     /// The next message on its queue pair.
     pub follow: TaskIdx,
+    /// Size of the message, in bytes.
     pub bytes: u64,
     /// First of the edges to the tasks that wait for its arrival.
     pub got_first: u32,
+    /// Number of these edges.
     pub got_n: u32,
 }
 

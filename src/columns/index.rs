@@ -218,7 +218,9 @@ impl LinkEndIdx {
 /// The NIC or switch port at a link end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndOwner {
+    /// A host's NIC.
     Nic(NicIdx),
+    /// A switch's port.
     Port(PortIdx),
 }
 

@@ -1,8 +1,16 @@
-//! The tables of the simulation: every row type, declared once.
+//! The tables of the simulation: every row type, declared once, for Rust, the bevy world and WGSL.
 //!
-//! Layer: beside `spec`; knows nothing above numbers. The engine (Rust and WGSL), the world and the parity tests all work on these. A row holds the
-//! columns of one archetype's access class side by side, because a system that touches a packet or a port touches nearly all of it: one cache line
-//! instead of eight. WGSL struct declarations are generated from the Rust ones ([`wgsl::declarations`]); in a test naga checks offsets and sizes.
+//! | module | content |
+//! |---|---|
+//! | [`rows`] | the row types: what a NIC, port, switch, queue pair, task, packet and experiment are made of |
+//! | [`tables`] | the tables of one experiment: borrowed from a batch ([`Tables`]) or standing alone ([`OwnedTables`]) |
+//! | [`wgsl`] | WGSL's declarations, made from the Rust ones |
+//! | `registry` | one line for each table: its row type, and where it lives |
+//! | `claims`, `column` | rows lent to threads, one writer each |
+//!
+//! A row holds the columns of one archetype's access class side by side, because a system that touches a packet or a port touches nearly all of it.
+//!
+//! This crate computes nothing, and knows no network and no sweep file. Start with `rows.rs`.
 
 #![deny(unsafe_code)]
 

@@ -3,6 +3,7 @@
 /// One column of a row type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Field {
+    /// Name of the column in Rust and WGSL.
     pub name: &'static str,
     /// WGSL type.
     pub wgsl: &'static str,
@@ -14,6 +15,7 @@ pub struct Field {
 pub trait Row: bytemuck::Pod {
     /// Name of the Rust and the WGSL type.
     const NAME: &'static str;
+    /// Columns of the row in the order of their offsets; `word` alone if a row is a word.
     const FIELDS: &'static [Field];
 }
 

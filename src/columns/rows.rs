@@ -14,6 +14,7 @@ pub const CHANGES: usize = 6;
 /// Maximum distance between two changes of pattern that a lineage can tell. The golden cases have the same results with 1,023 as with 65,535, but not
 /// with 255. The less of the past matters, the sooner a repeated pattern is equal bit by bit.
 pub const FARTHEST: u32 = 1023;
+/// Words of a lineage: two ages, the changes, their distances, the root.
 pub const LINEAGE_WORDS: usize = 2 + CHANGES + CHANGES / 2 + 1;
 
 /// Values of [`Exp::status`].
@@ -54,26 +55,37 @@ pub mod flag {
 
 /// Bits of [`Exp::modes`].
 pub mod mode {
+    /// A window limits the bytes that a queue pair may have in flight.
     pub const WINDOW: u32 = 1;
+    /// The window in force shrinks with the rate.
     pub const VAR_WINDOW: u32 = 2;
+    /// Packets are paced at the queue pair's rate, not only at the line rate.
     pub const RATE_BOUND: u32 = 4;
+    /// ACKs are also sent while the NIC is paused.
     pub const ACK_HIGH_PRIO: u32 = 8;
+    /// HPCC reacts to every acknowledgement, not only once a round trip.
     pub const FAST_REACT: u32 = 16;
+    /// DCQCN's target falls to the rate at every decrease, also if nothing has increased it since the last.
     pub const DCQCN_CLAMP: u32 = 32;
+    /// Switches mark packets.
     pub const ECN: u32 = 64;
+    /// Switches pause their peers before a buffer overflows.
     pub const PFC: u32 = 128;
     /// Integrate queue lengths over time, for links.csv.
     pub const LINKS: u32 = 256;
     /// Every message starts with fresh congestion-control state.
     pub const FRESH_QP: u32 = 512;
-    /// `FOLD`: the CPU engine may fold where that changes no bit. `MEMO`: it may also remember what it has simulated.
+    /// The CPU engine may fold where that changes no bit.
     pub const FOLD: u32 = 1024;
+    /// With [`FOLD`]: it may also remember what it has simulated.
     pub const MEMO: u32 = 2048;
     /// Events of messages are traced, for folding: `Tables::fold_trace`.
     pub const TRACED: u32 = 4096;
     /// Folding also skips steady phases. The bits at `METRIC_SHIFT` select one of [`super::metric`].
     pub const STEADY: u32 = 8192;
+    /// Position of the metric's first bit.
     pub const METRIC_SHIFT: u32 = 14;
+    /// Bits of the metric, before the shift.
     pub const METRIC_MASK: u32 = 7;
     /// With [`STEADY`]: where skips gain too little (`fold/run/skips/gain.rs`), the experiment starts over without them.
     pub const MUST_GAIN: u32 = 1 << 20;
@@ -101,17 +113,25 @@ pub mod metric {
 
 /// Values of [`Exp::cc`], equal to the reference's `CC_MODE`.
 pub mod cc {
+    /// No congestion control: queue pairs send at line rate.
     pub const NONE: u32 = 0;
+    /// DCQCN (Zhu et al., SIGCOMM 2015).
     pub const DCQCN: u32 = 1;
+    /// HPCC (Li et al., SIGCOMM 2019).
     pub const HPCC: u32 = 3;
+    /// TIMELY (Mittal et al., SIGCOMM 2015).
     pub const TIMELY: u32 = 7;
+    /// DCTCP (Alizadeh et al., SIGCOMM 2010), with a rate in place of its window.
     pub const DCTCP: u32 = 8;
 }
 
 /// Packet kinds, bits 16..18 of [`Packet::meta`].
 pub mod kind {
+    /// Data of a queue pair.
     pub const DATA: u32 = 0;
+    /// An acknowledgement of all bytes before its `seq`.
     pub const ACK: u32 = 1;
+    /// An acknowledgement that also asks for what follows again.
     pub const NACK: u32 = 2;
     /// A pause or resume frame.
     pub const FRAME: u32 = 3;
@@ -119,8 +139,11 @@ pub mod kind {
 
 /// Layout of [`Packet::meta`].
 pub mod meta {
+    /// Bits that hold the packet's bytes on the wire.
     pub const WIRE_MASK: u32 = 0xffff;
+    /// Position of the first bit of its [`super::kind`].
     pub const KIND_SHIFT: u32 = 16;
+    /// Bits of the kind, before the shift.
     pub const KIND_MASK: u32 = 3;
     /// Data: marked by ECN.
     pub const MARKED: u32 = 1 << 18;
@@ -128,16 +151,21 @@ pub mod meta {
     pub const CNP: u32 = 1 << 19;
     /// Frame: resume, otherwise pause.
     pub const RESUME: u32 = 1 << 20;
+    /// Position of the first bit of the number of hops in its INT vector.
     pub const INT_SHIFT: u32 = 24;
+    /// Bits of that number, before the shift.
     pub const INT_MASK: u32 = 7;
 }
 
 /// Bits of [`FlowTx::flags`].
 pub mod qp {
+    /// All bytes posted so far are acknowledged.
     pub const FINISHED: u32 = 1;
     /// DCQCN: timers run.
     pub const STARTED: u32 = 2;
+    /// DCQCN: a congestion notification came after alpha's last update.
     pub const A_SEEN: u32 = 4;
+    /// DCQCN: a congestion notification came after the last check for a decrease.
     pub const D_SEEN: u32 = 8;
     /// The queue pair has sent a message before, so its congestion-control state is valid.
     pub const CREATED: u32 = 16;
@@ -171,171 +199,355 @@ pub const LOSS_WINDOW_PACKETS: u64 = 2;
 pub const WINDOW_STEPS: u64 = 20;
 /// Maximum number of hops in an INT header.
 pub const INT_HOPS: u32 = 5;
-/// Units of an INT header in bytes, each times `int_multi`: of the queue field, and of the transmitted-bytes field.
+/// Unit of the queue in an INT header, in bytes, times `int_multi`.
 pub const INT_Q_UNIT: u32 = 80;
+/// Unit of the transmitted bytes in an INT header, in bytes, times `int_multi`.
 pub const INT_TX_UNIT: u32 = 128;
 /// Bit of an edge that says that it releases a signal, not a task.
 pub const EDGE_SIGNAL: u32 = 1 << 31;
-/// The first shared words of an experiment: flags, then the number of flows and tasks that have not finished.
+/// Shared word with the experiment's flags.
 pub const SHARED_FLAGS: u32 = 0;
+/// Shared word with the number of flows and tasks that have not finished.
 pub const SHARED_FLOWS_LEFT: u32 = 1;
+/// Number of shared words before the words of ports.
 pub const SHARED_HEADER: u32 = 2;
 
 rows! {
     /// One experiment: where its rows are, its parameters, and its progress.
     Exp {
         // First row of the experiment in each shared table, and number of its rows.
-        nic_base: u32, nic_len: u32,
-        port_base: u32, port_len: u32,
-        switch_base: u32, switch_len: u32,
-        flow_base: u32, flow_len: u32,
-        packet_base: u32, packet_len: u32,
-        /// INT vectors: one per flow (the remembered one), then one per packet. Length 0 without HPCC.
-        int_base: u32, int_len: u32,
-        path_base: u32, path_len: u32,
-        plan_base: u32, plan_len: u32,
-        /// Shared words: header, then one word per port with the bytes held by its ingress, then `mask_words` words of wanted ingresses per port.
-        shared_base: u32, shared_len: u32,
-        rtt_base: u32, rtt_len: u32,
-        task_base: u32, task_len: u32,
-        edge_base: u32, edge_len: u32,
-        signal_base: u32, signal_len: u32,
-        gate_base: u32, gate_len: u32,
-        server_base: u32, server_len: u32,
+        /// First row in `nics`.
+        nic_base: u32,
+        /// Number of NICs.
+        nic_len: u32,
+        /// First row in `ports`.
+        port_base: u32,
+        /// Number of switch ports.
+        port_len: u32,
+        /// First row in `switches`.
+        switch_base: u32,
+        /// Number of switches.
+        switch_len: u32,
+        /// First row in `flow_tx`, `flow_rx` and `order`.
+        flow_base: u32,
+        /// Number of queue pairs.
+        flow_len: u32,
+        /// First row in `packets` and `details`.
+        packet_base: u32,
+        /// Number of packet records, free ones included.
+        packet_len: u32,
+        /// First row in `ints`: one INT vector per flow (the remembered one), then one per packet.
+        int_base: u32,
+        /// Number of INT vectors; 0 without HPCC.
+        int_len: u32,
+        /// First row in `paths`.
+        path_base: u32,
+        /// Number of egress ports in all paths.
+        path_len: u32,
+        /// First row in `plans`.
+        plan_base: u32,
+        /// Number of plan entries: the squares of the switches' numbers of ports, added up.
+        plan_len: u32,
+        /// First row in `shared`: the header, one word per port with the bytes held by its ingress, then `mask_words` words of wanted ingresses per
+        /// port.
+        shared_base: u32,
+        /// Number of shared words.
+        shared_len: u32,
+        /// First row in `rtts`.
+        rtt_base: u32,
+        /// Number of RTT samples that there is space for: `rtt_cap` per queue pair.
+        rtt_len: u32,
+        /// First row in `tasks`.
+        task_base: u32,
+        /// Number of tasks.
+        task_len: u32,
+        /// First row in `edges`.
+        edge_base: u32,
+        /// Number of edges.
+        edge_len: u32,
+        /// First row in `signals`.
+        signal_base: u32,
+        /// Number of signals.
+        signal_len: u32,
+        /// First row in `gates`.
+        gate_base: u32,
+        /// Number of gates.
+        gate_len: u32,
+        /// First row in `servers`.
+        server_base: u32,
+        /// Number of servers of gates.
+        server_len: u32,
         /// Index of the experiment in the sweep, low word: the ExpId of all its rows.
         exp_id: u32,
+        /// Number of words in a port's mask of wanted ingresses: a bit per port of the largest switch.
         mask_words: u32,
-        /// Link ends: `nic_len + port_len`. This is also the number of wires, and half the number of clocks.
-        end_base: u32, end_len: u32,
+        /// First row in `wires`, and half of the first row in `clocks`.
+        end_base: u32,
+        /// Number of link ends, `nic_len + port_len`. It is also the number of wires, and half the number of clocks.
+        end_len: u32,
         /// List of the gates that fired, by (time, gate); passed from `schedule` to `analytical`.
         fired: u32,
         /// Folding: upper limit of the fluctuation of a metric in the steady state (Wormhole, Eq. 6), in millionths; 0: chosen automatically.
         theta_ppm: u32,
 
         // Progress.
+        /// How far the experiment is: one of [`status`].
         status: u32,
         /// 1 if the step stopped between `classify` and `forward`.
         phase: u32,
+        /// Simulated time, in ps: the beginning of the next step.
         now: u64,
         /// Length of a step in ps: at most the minimum link delay.
         step: u64,
         /// Simulated time at which the experiment ends at the latest.
         time_limit: u64,
+        /// Number of steps so far.
         steps: u64,
 
         // Parameters.
-        cc: u32, modes: u32,
-        clock_ps: u32, payload: u32,
-        data_overhead: u32, ack_bytes: u32,
-        seed: u32, routing_seed: u32,
-        rto_retries: u32, fast_recovery: u32,
-        mi_thresh: u32, int_multi: u32,
-        ack_interval: u64, chunk: u64,
-        nack_interval: u64, cnp_interval: u64,
+        /// Congestion control: one of [`cc`].
+        cc: u32,
+        /// Switches of the model: bits of [`mode`].
+        modes: u32,
+        /// Time unit to which transmissions are rounded, in ps.
+        clock_ps: u32,
+        /// Payload of a full data packet, in bytes.
+        payload: u32,
+        /// Bytes of a data packet on the wire beside its payload.
+        data_overhead: u32,
+        /// Bytes of an ACK or NACK on the wire.
+        ack_bytes: u32,
+        /// Seed of ECN marking.
+        seed: u32,
+        /// Seed of packet spraying.
+        routing_seed: u32,
+        /// Number of timeouts without progress that a queue pair survives.
+        rto_retries: u32,
+        /// DCQCN: number of increases of a queue pair towards its target before the target rises.
+        fast_recovery: u32,
+        /// HPCC: number of additive stages after which a multiplicative one comes (`maxStage`).
+        mi_thresh: u32,
+        /// Factor of the units of an INT header.
+        int_multi: u32,
+        /// Distance between the milestones at which a receiver acknowledges, in bytes.
+        ack_interval: u64,
+        /// A receiver acknowledges at every multiple of this many bytes.
+        chunk: u64,
+        /// Loss recovery of ns-3: least time between two NACKs for the same byte, in ps.
+        nack_interval: u64,
+        /// Least time between two congestion notifications of a queue pair, in ps.
+        cnp_interval: u64,
+        /// Retransmission timeout, in ps.
         rto: u64,
-        min_rate: u64, rai: u64, rhai: u64,
+        /// Least rate of a queue pair, in bps.
+        min_rate: u64,
+        /// Additive increase, in bps.
+        rai: u64,
+        /// Larger (hyper) additive increase, in bps.
+        rhai: u64,
+        /// Gain of the moving average alpha of DCQCN and DCTCP, in q32.
         g_q32: u64,
-        p_alpha: u64, p_dec: u64, p_inc: u64,
-        eta_q40: u64, eta_q48: u64,
-        timely_alpha_q32: u64, timely_beta_q32: u64,
-        tlow: u64, thigh: u64, min_rtt: u64,
-        reserve: u32, resume_offset: u32,
+        /// DCQCN: period of the updates of alpha, in ps.
+        p_alpha: u64,
+        /// DCQCN: period of the checks for a decrease, in ps.
+        p_dec: u64,
+        /// DCQCN: period of increases, in ps.
+        p_inc: u64,
+        /// HPCC: target utilisation, in q40.
+        eta_q40: u64,
+        /// HPCC: target utilisation, in q48.
+        eta_q48: u64,
+        /// TIMELY: weight of the newest RTT difference, in q32.
+        timely_alpha_q32: u64,
+        /// TIMELY: factor of the decrease, in q32.
+        timely_beta_q32: u64,
+        /// TIMELY: RTT below which the rate always rises, in ps.
+        tlow: u64,
+        /// TIMELY: RTT above which the rate always falls, in ps.
+        thigh: u64,
+        /// TIMELY: RTT by which gradients are divided, in ps.
+        min_rtt: u64,
+        /// Bytes of a switch's buffer reserved for each port.
+        reserve: u32,
+        /// Bytes below the pause threshold at which a port resumes its peer.
+        resume_offset: u32,
         /// Largest shared buffer of any switch.
         buffer: u64,
         /// Number of RTT samples kept per flow; 0: none.
         rtt_cap: u32,
-        /// Folding: number of samples in the window of the steadiness test, and time between two samples in ns; 0: chosen automatically.
-        samples: u32, interval_ns: u32,
+        /// Folding: number of samples in the window of the steadiness test; 0: chosen automatically.
+        samples: u32,
+        /// Folding: time between two of these samples, in ns; 0: chosen automatically.
+        interval_ns: u32,
         /// Folding: share of skips that is also simulated, to measure their error, in millionths.
         audit_ppm: u32,
-        /// Link rates that an INT header can name, in Mb/s.
-        rates_mbps_lo: [u32; 4], rates_mbps_hi: [u32; 4],
+        /// Link rates that an INT header can name, in Mb/s: indices 0 to 3.
+        rates_mbps_lo: [u32; 4],
+        /// Link rates that an INT header can name, in Mb/s: indices 4 to 7.
+        rates_mbps_hi: [u32; 4],
     }
 
     /// A host's network port: transmitter, ACK queue, pool of packets, clocks.
     #[repr(align(64))]
     Nic {
+        /// Index of its experiment in the sweep, low word.
         exp: u32,
         /// The link end that receives what this NIC sends.
         peer: LinkEndIdx,
-        rate: u64, delay: u64,
-        /// Transmission time of a full data packet and of an ACK, in ps.
-        tx_full: u64, tx_ack: u64,
-        /// Flows of the NIC, consecutive, in the order of their start; and the index of the next flow to start.
-        flow_first: FlowIdx, flow_n: u32, flow_next: u32,
+        /// Rate of its link, in bps.
+        rate: u64,
+        /// Propagation delay of its link, in ps.
+        delay: u64,
+        /// Transmission time of a full data packet, in ps.
+        tx_full: u64,
+        /// Transmission time of an ACK, in ps.
+        tx_ack: u64,
+        /// First of its flows, which are consecutive, in the order of their start.
+        flow_first: FlowIdx,
+        /// Number of its flows.
+        flow_n: u32,
+        /// Index of the next flow to start.
+        flow_next: u32,
         /// Maximum number of packets that it may start to send in one step.
         worst: u32,
         /// End of the transmission in progress; `NEVER` if idle.
         busy_until: u64,
+        /// Lineage of the end of that transmission.
         busy_d: Lineage,
+        /// Time at which it looks again for a queue pair that may send, in ps; `NEVER` if it need not.
         timer: u64,
+        /// Lineage of that event.
         timer_d: Lineage,
         /// Lower bound of the retransmission deadlines of its queue pairs.
         rto: u64,
+        /// Time at which its next flow starts, in ps.
         next_start: u64,
-        /// Time at which the first of its running tasks is due; list of these tasks, by time; list of the signals given in this step.
+        /// Time at which the first of its running tasks is due, in ps.
         next_task: u64,
-        task_head: TaskIdx, signals: u32,
-        ack_head: PacketIdx, ack_tail: PacketIdx,
+        /// List of its running tasks, by time.
+        task_head: TaskIdx,
+        /// List of the signals given in this step.
+        signals: u32,
+        /// First packet of its queue of ACKs and NACKs.
+        ack_head: PacketIdx,
+        /// Last packet of that queue.
+        ack_tail: PacketIdx,
+        /// 1 if its peer has paused its data.
         paused: u32,
-        /// Number of queue pairs in its part of `order`; index of the one served last.
-        qp_n: u32, rr: u32,
-        free_head: PacketIdx, free_n: u32,
+        /// Number of queue pairs in its part of `order`.
+        qp_n: u32,
+        /// Index of the queue pair in `order`, from `flow_first` on, that was served last.
+        rr: u32,
+        /// List of its free packet records.
+        free_head: PacketIdx,
+        /// Number of its free packet records.
+        free_n: u32,
         /// List of used pause frames; `advance` returns them to their switches.
         to_return: PacketIdx,
-        tx_bytes: u64, hops: u64,
-        pauses: u32, pad0: u32,
+        /// Bytes sent so far.
+        tx_bytes: u64,
+        /// Packets sent so far.
+        hops: u64,
+        /// Number of times that it was paused.
+        pauses: u32,
+        /// Fills the row; always 0.
+        pad0: u32,
     }
 
     /// A switch port: egress queue and transmitter, ingress accounting.
     #[repr(align(64))]
     Port {
+        /// Index of its experiment in the sweep, low word.
         exp: u32,
+        /// The switch that it belongs to.
         switch_idx: SwitchIdx,
+        /// The link end that receives what this port sends.
         peer: LinkEndIdx,
         /// Index of its link's rate in the INT header.
         rate_idx: u32,
-        rate: u64, delay: u64,
-        tx_full: u64, tx_ack: u64,
-        kmin: u32, kmax: u32,
+        /// Rate of its link, in bps.
+        rate: u64,
+        /// Propagation delay of its link, in ps.
+        delay: u64,
+        /// Transmission time of a full data packet, in ps.
+        tx_full: u64,
+        /// Transmission time of an ACK, in ps.
+        tx_ack: u64,
+        /// Queue up to which no packet is marked, in bytes.
+        kmin: u32,
+        /// Queue above which every packet is marked, in bytes.
+        kmax: u32,
+        /// Probability of a mark at `kmax`, in q32.
         pmax_q32: u64,
-        headroom: u32, shift: u32,
+        /// Bytes that it must still take in after it has sent a pause.
+        headroom: u32,
+        /// Shift of its dynamic pause threshold: the free shared buffer is shifted right by it.
+        shift: u32,
 
         /// 1 while a transmission is in progress, or its end has not been noticed.
         busy: u32,
         /// 1 if the peer has paused this port's queue.
         paused: u32,
+        /// End of the transmission in progress, in ps.
         busy_until: u64,
+        /// Lineage of that end.
         busy_d: Lineage,
-        q_head: PacketIdx, q_tail: PacketIdx,
+        /// First packet of the egress queue.
+        q_head: PacketIdx,
+        /// Last packet of the egress queue.
+        q_tail: PacketIdx,
+        /// Bytes in the egress queue.
         q_bytes: u32,
-        frame_head: PacketIdx, frame_tail: PacketIdx, frames: u32,
+        /// First pause frame that waits to be sent.
+        frame_head: PacketIdx,
+        /// Last pause frame that waits to be sent.
+        frame_tail: PacketIdx,
+        /// Number of pause frames that wait to be sent.
+        frames: u32,
         /// 1 if this port has paused its peer.
         pausing: u32,
         /// Headroom used by packets that came in by this port.
         headroom_used: u32,
-        /// Bytes and packets (data and ACKs) that arrive here in this step; set by `plan`, used until `forward`.
-        arr_bytes: u32, arr_n: u32,
+        /// Bytes of the packets that arrive here in this step; set by `plan`, used until `forward`.
+        arr_bytes: u32,
+        /// Number of these packets, data and ACKs.
+        arr_n: u32,
         /// List of pause frames that arrive here in this step.
         in_frames: PacketIdx,
         /// Arrivals for this egress, merged by time. Used only inside `forward_joint`.
         merged: PacketIdx,
         /// List of dropped packets and used pause frames; `advance` returns them to their owners.
         to_return: PacketIdx,
+        /// Number of times that its peer has paused it.
         pauses: u32,
-        drops: u32, max_q: u32,
+        /// Packets dropped so far.
+        drops: u32,
+        /// Largest `q_bytes` so far.
+        max_q: u32,
+        /// Bytes of the packets dropped so far.
         dropped_bytes: u64,
+        /// Number of random numbers drawn for marking so far.
         draws: u64,
+        /// Packets marked so far.
         marks: u64,
-        tx_bytes: u64, hops: u64,
-        /// Integral of `q_bytes` over time, in units of 1024 byte-picoseconds, up to `q_since`.
-        q_area: u64, q_since: u64,
+        /// Bytes sent so far.
+        tx_bytes: u64,
+        /// Packets sent so far.
+        hops: u64,
+        /// Integral of `q_bytes` over time up to `q_since`, in units of 1024 byte-picoseconds.
+        q_area: u64,
+        /// Time of the last change of `q_bytes` that `q_area` has, in ps.
+        q_since: u64,
     }
 
     /// A switch: its ports, its shared buffer, its pool of pause frames.
     Switch {
+        /// Index of its experiment in the sweep, low word.
         exp: u32,
-        port_first: PortIdx, port_n: u32,
+        /// First of its ports, which are consecutive.
+        port_first: PortIdx,
+        /// Number of its ports.
+        port_n: u32,
         /// First of its `port_n * port_n` plan entries.
         plan_first: u32,
         /// Set by `classify`. 1: nothing can pause, resume or drop here in this step, so the ports do not affect each other. 0: `forward_joint`
@@ -343,9 +555,13 @@ rows! {
         independent: u32,
         /// Number of ports that have paused their peer or use headroom.
         congested_n: u32,
-        free_head: PacketIdx, free_n: u32,
+        /// List of its free records for pause frames.
+        free_head: PacketIdx,
+        /// Number of these records.
+        free_n: u32,
         /// Number of pause frames that the step needs at worst.
         need: u32,
+        /// Bytes of the largest packet on the wire.
         max_wire: u32,
         /// Size of the shared part of the buffer: buffer minus headrooms minus reserves.
         shared_size: u64,
@@ -357,104 +573,212 @@ rows! {
     /// start.
     FlowTx {
         /// Bytes posted so far.
-        size: u64, snd_nxt: u64, snd_una: u64,
-        rate: u64, next_avail: u64,
+        size: u64,
+        /// Next byte to send.
+        snd_nxt: u64,
+        /// Oldest byte that is not acknowledged.
+        snd_una: u64,
+        /// Rate in force, in bps.
+        rate: u64,
+        /// Time from which the rate allows the next packet, in ps.
+        next_avail: u64,
         /// Window in force (`W'`), 0 for none. The full window `W` is `window`.
         win: u64,
         /// Maximum number of outstanding bytes after a loss, until all bytes are acknowledged; 0: no limit.
         loss_window: u64,
-        last_wire: u32, flags: u32,
-        path_first: u32, path_len: u32, n_paths: u32,
+        /// Bytes of the last packet sent, on the wire.
+        last_wire: u32,
+        /// Bits of [`qp`].
+        flags: u32,
+        /// First entry of its paths in `paths`.
+        path_first: u32,
+        /// Number of entries of one path.
+        path_len: u32,
+        /// Number of paths, which lie one behind the other.
+        n_paths: u32,
         /// Number of data packets sent, for spraying.
         n_sent: u32,
-        // DCQCN (alpha: DCTCP too)
-        alpha: u64, target: u64, t_alpha: u64, t_dec: u64, t_inc: u64,
-        // HPCC, TIMELY, DCTCP
-        stage: u32, base_rtt_ns: u32,
-        u: u64, rc: u64, last_seq: u64, high_seq: u64,
-        diff: i64, last_rtt: u64,
-        cnt: u32, batch: u32,
+        /// DCQCN, DCTCP: moving average of congestion, in q32.
+        alpha: u64,
+        /// DCQCN: target rate, in bps.
+        target: u64,
+        /// DCQCN: time of the next update of alpha, in ps.
+        t_alpha: u64,
+        /// DCQCN: time of the next check for a decrease, in ps.
+        t_dec: u64,
+        /// DCQCN: time of the next increase, in ps.
+        t_inc: u64,
+        /// DCQCN, TIMELY: number of increases since the last decrease. HPCC: number of additive stages since the last multiplicative one.
+        stage: u32,
+        /// Base RTT, in ns.
+        base_rtt_ns: u32,
+        /// HPCC: moving average of the utilisation, in q48.
+        u: u64,
+        /// HPCC: reference rate, in bps.
+        rc: u64,
+        /// Byte at which the current round of the congestion control ends.
+        last_seq: u64,
+        /// DCTCP: byte beyond which an acknowledgement allows the next decrease.
+        high_seq: u64,
+        /// TIMELY: smoothed difference between RTTs, in ps with 22 fraction bits.
+        diff: i64,
+        /// TIMELY: the RTT before, in ps.
+        last_rtt: u64,
+        /// DCTCP: marked acknowledgements in this round.
+        cnt: u32,
+        /// DCTCP: packets of this round.
+        batch: u32,
+        /// Full window `W`, in bytes.
         window: u64,
+        /// Deadline of the retransmission timeout, in ps.
         rto_at: u64,
-        /// With a loss window: time of the last step back, and of the window's last change.
-        back_at: u64, window_at: u64,
-        start: u64, finish: u64,
+        /// With a loss window: time of the last step back, in ps.
+        back_at: u64,
+        /// With a loss window: time of the window's last change, in ps.
+        window_at: u64,
+        /// Time at which it starts, in ps.
+        start: u64,
+        /// Time of its last acknowledgement, in ps.
+        finish: u64,
+        /// Payload bytes sent so far, again ones included.
         sent_bytes: u64,
+        /// Timeouts since the last progress.
         retries: u32,
+        /// Its source NIC.
         nic: NicIdx,
         /// The flow's number that users see.
         flow_id: u32,
+        /// Index of its experiment in the sweep, low word.
         exp: u32,
-        rtt_seen: u32, rtt_stride: u32, rtt_n: u32,
+        /// RTT samples taken so far.
+        rtt_seen: u32,
+        /// One of this many samples is kept.
+        rtt_stride: u32,
+        /// RTT samples kept so far.
+        rtt_n: u32,
         /// Number of steps back for a NACK since the last progress.
         stalls: u32,
-        /// Messages: the next one to post, the one that `snd_nxt` is in, and the oldest unacknowledged one. `send_end` and `ack_end` are the end
-        /// bytes of the latter two.
-        msg_post: TaskIdx, msg_send: TaskIdx, msg_ack: TaskIdx,
+        /// The next message to post.
+        msg_post: TaskIdx,
+        /// The message that `snd_nxt` is in.
+        msg_send: TaskIdx,
+        /// The oldest message that is not acknowledged.
+        msg_ack: TaskIdx,
         /// Flow level: index + 1 of the queue pair that carries this one's bytes together with its own; 0: it is not joined.
         joined: u32,
-        send_end: u64, ack_end: u64,
+        /// End byte of `msg_send`.
+        send_end: u64,
+        /// End byte of `msg_ack`.
+        ack_end: u64,
     }
 
     /// A queue pair at its receiver. Only its destination NIC writes it.
     FlowRx {
         /// End byte of the message that is arriving.
-        msg_end: u64, expected: u64, milestone: u64,
-        nack_t: u64, nack_seq: u64, cnp_t: u64,
+        msg_end: u64,
+        /// Next byte expected.
+        expected: u64,
+        /// Byte at which the next acknowledgement is due.
+        milestone: u64,
+        /// Time from which the next NACK may be sent, in ps.
+        nack_t: u64,
+        /// Loss recovery of adapters: first byte of the last packet beyond a gap. Loss recovery of ns-3: byte that the last NACK asked for.
+        nack_seq: u64,
+        /// Time from which the next congestion notification may be sent, in ps.
+        cnp_t: u64,
+        /// Payload bytes that arrived, again ones included.
         arrived_bytes: u64,
         /// Records of data packets that needed no answer; they return with the next answer.
         held: PacketIdx,
-        path_first: u32, path_len: u32, n_paths: u32,
+        /// First entry of the paths of its answers in `paths`.
+        path_first: u32,
+        /// Number of entries of one path.
+        path_len: u32,
+        /// Number of paths, which lie one behind the other.
+        n_paths: u32,
+        /// Number of answers sent, for spraying.
         n_acks: u32,
+        /// The flow's number that users see.
         flow_id: u32,
-        exp: u32, nic: NicIdx,
+        /// Index of its experiment in the sweep, low word.
+        exp: u32,
+        /// Its destination NIC.
+        nic: NicIdx,
         /// The message that is arriving.
-        msg: TaskIdx, pad0: u32,
+        msg: TaskIdx,
+        /// Fills the row; always 0.
+        pad0: u32,
     }
 
     /// An action of a rank: it takes time, or posts a message. Only its owner writes it, except `got`, which the receiving NIC writes.
     Task {
+        /// Index of its experiment in the sweep, low word.
         exp: u32,
         /// NIC whose invocation runs it.
         owner: NicIdx,
+        /// Bits of [`task`].
         flags: u32,
         /// Number of dependencies that are not met yet.
         waits: u32,
         /// Next task in its owner's list of running tasks.
         next: TaskIdx,
-        /// Message: its queue pair, and the next message on it.
-        flow: FlowIdx, follow: TaskIdx,
-        /// Edges to what waits for its end (for a message: its last acknowledgement), and for a message's arrival.
-        done_first: u32, done_n: u32, got_first: u32, got_n: u32,
+        /// Message: its queue pair.
+        flow: FlowIdx,
+        /// Message: the next one on its queue pair.
+        follow: TaskIdx,
+        /// First of the edges to what waits for its end (for a message: its last acknowledgement).
+        done_first: u32,
+        /// Number of these edges.
+        done_n: u32,
+        /// First of the edges to what waits for a message's arrival.
+        got_first: u32,
+        /// Number of these edges.
+        got_n: u32,
         /// Message: number of its queue pair, counted from 1. It is the root of the lineage of what its post causes.
         root: u32,
         /// Time from its release to its end, in ps; for a message: to its post.
         delay: u64,
+        /// Message: its size, in bytes.
         bytes: u64,
         /// Time of its release plus its delay, in ps; for a message: time of its post. `NEVER` before.
         at: u64,
-        /// Time of its end, and time at which a message had arrived whole. Flow level: before a message that stands for a whole collective is sent,
-        /// these hold the time that the collective takes alone.
-        done: u64, got: u64,
+        /// Time of its end, in ps. Flow level: before a message that stands for a whole collective is sent, the time that the collective takes alone.
+        done: u64,
+        /// Time at which a message had arrived whole, in ps. Flow level: as for `done`.
+        got: u64,
     }
 
     /// An edge to a gate.
-    Signal { gate: u32, next: u32, at: u64 }
+    Signal {
+        /// The gate that is signalled.
+        gate: u32,
+        /// Next signal in a list.
+        next: u32,
+        /// Time of the signal, in ps.
+        at: u64,
+    }
 
     /// A synchronisation of ranks, or a transfer that is not simulated as packets. When all have signalled, the gate is served and releases tasks of
     /// any owner.
     Gate {
+        /// Index of its experiment in the sweep, low word.
         exp: u32,
+        /// Number of signals that are missing.
         waits: u32,
         /// Next of the gates that fired.
         next: u32,
         /// Server of the gate, which serves one gate after another. NONE: it needs no server, because its capacity is not shared.
         server: u32,
-        first: u32, n: u32,
+        /// First of the edges to the tasks that it releases.
+        first: u32,
+        /// Number of these edges.
+        n: u32,
         /// Time of the last signal.
         latest: u64,
-        /// Time that it occupies its server; and time from then to the release of its tasks, which is at least one step. In ps.
-        serial: u64, latency: u64,
+        /// Time for which it occupies its server, in ps.
+        serial: u64,
+        /// Time from then to the release of its tasks, in ps: at least one step.
+        latency: u64,
     }
 
     /// The part of a packet that every hop reads and writes; two packets share a cache line.
@@ -462,9 +786,11 @@ rows! {
     Packet {
         /// Arrival time at the far end of the wire it is on.
         t: u64,
+        /// Next packet in its list.
         next: PacketIdx,
         /// Index of the next entry of its path.
         path: u32,
+        /// Kind, marks and sizes: see [`meta`].
         meta: u32,
         /// The switch port it came in by.
         in_port: PortIdx,
@@ -486,16 +812,38 @@ rows! {
     }
 
     /// INT telemetry of a packet, or remembered by a queue pair. One word per hop: time 24 bits, transmitted bytes 20, queue 17, rate index 3.
-    IntVec { hop: [u64; 5] }
+    IntVec {
+        /// One word per hop: time in its low 24 bits, then transmitted bytes (20), queue (17), rate index (3).
+        hop: [u64; 5],
+    }
 
     /// Packets on their way to one link end, in order of arrival.
-    Wire { head: PacketIdx, tail: PacketIdx, n: u32, pad0: u32 }
+    Wire {
+        /// First packet of the list.
+        head: PacketIdx,
+        /// Last packet of the list.
+        tail: PacketIdx,
+        /// Number of packets in the list.
+        n: u32,
+        /// Fills the row; always 0.
+        pad0: u32,
+    }
 
     /// List of the packets that one ingress has for one egress in this step.
-    Plan { head: PacketIdx, tail: PacketIdx }
+    Plan {
+        /// First packet of the list.
+        head: PacketIdx,
+        /// Last packet of the list.
+        tail: PacketIdx,
+    }
 
     /// A sampled round-trip time.
-    RttSample { at: u64, rtt: u64 }
+    RttSample {
+        /// Time of the acknowledgement, in ps.
+        at: u64,
+        /// Round-trip time, in ps.
+        rtt: u64,
+    }
 }
 
 indexed_by! {

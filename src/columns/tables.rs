@@ -22,7 +22,9 @@ use super::{
 /// A range of rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Span {
+    /// Index of the first row.
     pub base: usize,
+    /// Number of rows.
     pub len: usize,
 }
 
@@ -33,10 +35,13 @@ pub struct Table {
     pub name: &'static str,
     /// Name of the row type; `u32` or `u64` if a row is a word.
     pub row: &'static str,
+    /// Size of a row, in bytes.
     pub row_bytes: usize,
+    /// Columns of a row; `word` alone if a row is a word.
     pub columns: &'static [Field],
-    /// Name of the storage buffer in WGSL, and the type of its elements.
+    /// Name of the storage buffer in WGSL.
     pub wgsl: &'static str,
+    /// Type of its elements in WGSL.
     pub wgsl_row: &'static str,
     /// In WGSL: the variable that holds the experiment's first row, the column of its header that it is read from, and the factor between them.
     /// `None`: the table of headers.
@@ -112,6 +117,7 @@ macro_rules! define_tables {
             $($(#[$meta])* pub $name: Column<'w, $Row>,)*
             /// Events of messages, in the order of processing, while `mode::TRACED` is set. No column: only folding on the CPU uses it.
             pub fold_trace: Vec<FoldTrace>,
+            /// What folding knows about the experiment, and what it requests from the systems.
             pub fold_hints: FoldHints,
             /// Arrived messages and their arrival times in ps, while threads share the tables: the rows belong to the senders' threads, so they are
             /// written later. `None`: rows are written at once.
@@ -127,6 +133,7 @@ macro_rules! define_tables {
             $($(#[$meta])* pub $name: Vec<$Row>,)*
             /// Events of messages, as in [`Tables`].
             pub fold_trace: Vec<FoldTrace>,
+            /// What folding knows about the experiment, and what it requests from the systems.
             pub fold_hints: FoldHints,
         }
 
@@ -141,8 +148,9 @@ macro_rules! define_tables {
         /// The columns of all experiments. Each experiment's rows are consecutive, in the order of the headers.
         #[derive(Debug, Default)]
         pub struct Columns<'w> {
+            $(#[$hmeta])*
             pub $header: &'w mut [$Header],
-            $(pub $col: &'w mut [$Col],)*
+            $($(#[$cmeta])* pub $col: &'w mut [$Col],)*
         }
 
         impl<'w> Columns<'w> {
@@ -396,16 +404,31 @@ impl FoldHints {
 /// An event of a message. `task` is the message's task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FoldTrace {
-    /// An event posted it. `first`: it is the first of those that the same event posted.
-    Posted { task: TaskIdx, first: bool },
-    /// Its last byte was sent at `at` (ps), for the first time or again.
-    Sent { task: TaskIdx, at: u64 },
+    /// An event posted it.
+    Posted {
+        /// The message's task.
+        task: TaskIdx,
+        /// Whether it is the first of those that the same event posted.
+        first: bool,
+    },
+    /// Its last byte was sent, for the first time or again.
+    Sent {
+        /// The message's task.
+        task: TaskIdx,
+        /// Time at which it was sent, in ps.
+        at: u64,
+    },
     /// All of it has arrived.
     Delivered(TaskIdx),
     /// All of it was acknowledged.
     Acked(TaskIdx),
-    /// All of it arrived at `at` (ps), but folding had already reported that.
-    DeliveredAgain { task: TaskIdx, at: u64 },
+    /// All of it arrived, but folding had already reported that.
+    DeliveredAgain {
+        /// The message's task.
+        task: TaskIdx,
+        /// Time of its arrival, in ps.
+        at: u64,
+    },
 }
 
 impl Tables<'_> {

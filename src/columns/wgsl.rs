@@ -61,7 +61,9 @@ pub fn constant(out: &mut String, name: &str, value: impl Literal) {
 
 /// An integer type that WGSL has literals for.
 pub trait Literal: Display + Copy {
+    /// Name of the type in WGSL.
     fn wgsl_type(self) -> &'static str;
+    /// Suffix that makes a literal one of this type, such as `u`.
     fn suffix(self) -> &'static str;
 }
 

@@ -5,6 +5,7 @@
 /// Reason why an engine cannot go on.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
+    /// The device failed; the text says how.
     #[error("{0}")]
     Device(String),
     /// The run was asked to stop before the device had finished its work.

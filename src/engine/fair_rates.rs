@@ -29,6 +29,7 @@ pub const MANY: u32 = 16;
 pub struct RateNetwork {
     /// Capacity of each link, in units of rate.
     pub capacities: Vec<u64>,
+    /// Links of each carrier.
     pub carriers: Vec<CarrierCrossings>,
     /// Pairs (link, share) for each carrier's data and acknowledgements. [`CarrierCrossings`] says which belong to which carrier.
     pub crossings: Vec<[u32; 2]>,
@@ -40,12 +41,16 @@ pub struct RateNetwork {
     pub ack_share: u32,
 }
 
-/// Ranges of a carrier's links in [`RateNetwork::crossings`]: `n` from `first` on for its data, `n_ack` from `first_ack` on for its acknowledgements.
+/// Ranges of a carrier's links in [`RateNetwork::crossings`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CarrierCrossings {
+    /// Index of the first link of its data.
     pub first: u32,
+    /// Number of links of its data.
     pub n: u32,
+    /// Index of the first link of its acknowledgements.
     pub first_ack: u32,
+    /// Number of links of its acknowledgements.
     pub n_ack: u32,
 }
 
@@ -53,7 +58,9 @@ pub struct CarrierCrossings {
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, bytemuck::Pod, bytemuck::Zeroable)]
 pub struct FlowsChange {
+    /// The carrier, by its number in the network.
     pub carrier: u32,
+    /// Number of flows that it now has.
     pub flows: u32,
 }
 
@@ -63,7 +70,9 @@ pub struct FlowsChange {
 pub struct RateChange {
     /// Number of the network on the device.
     pub network: u32,
+    /// The carrier, by its number in the network.
     pub carrier: u32,
+    /// Rate of each of its flows, in units of rate.
     pub rate: u64,
 }
 

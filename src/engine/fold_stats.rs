@@ -12,61 +12,72 @@ const WHOLE: u64 = 1_000_000;
 pub struct FoldStats {
     /// Packet-hops that were simulated. An experiment that started over counts them again.
     pub hops_simulated: u64,
-    /// Number of skips of steady partitions, packet-hops that they skipped, and model time that they skipped, summed over partitions, in ps.
+    /// Number of skips of steady partitions.
     pub skips: u64,
+    /// Packet-hops that skips left out.
     pub hops_skipped: u64,
+    /// Model time that skips left out, summed over partitions, in ps.
     pub skipped_ps: u128,
     /// How many times congestion-control state was rounded between messages, or the origin of a telemetry counter was moved.
     pub rounded: u64,
     /// With `"rates"`: how many times a possible pause, resume or drop was left out.
     pub unpaused: u64,
-    /// Number of skips that carried measured rates on. Of those that ended by themselves: the sum of half the change of the sum of rates (in
-    /// millionths) times their length in ps; and the sum of their lengths in ps.
+    /// Number of skips that carried measured rates on.
     pub carried: u64,
+    /// Drift of the carried skips that ended by themselves: half the change of the sum of rates (in millionths) times the skip's length in ps, summed.
     pub drift_ps: u128,
+    /// Lengths of the skips that `drift_ps` sums over, in ps.
     pub drift_over_ps: u128,
-    /// Packet-hops that these skipped; number of copies that ran without carried rates for a while; and possible errors of the makespan and of the
-    /// mean time of messages by what was found there, in millionths.
+    /// Packet-hops that carried skips left out.
     pub hops_carried: u64,
+    /// Number of copies that ran without carried rates for a while, to measure their error.
     pub continued: u64,
+    /// Possible error of the makespan by what was found there, in millionths.
     pub carried_ppm: u64,
+    /// Possible error of the mean time of messages by what was found there, in millionths.
     pub carried_messages_ppm: u64,
-    /// Skips that were also simulated, to measure the error: packet-hops of that, and results.
+    /// Packet-hops that were simulated although they were skipped, to measure the error.
     pub audit_hops: u64,
+    /// Errors that were measured so.
     pub audit: Audit,
     /// Maximum by which the time of a queue pair may differ, because its rates were not those of its first steady phase or are only known up to one
     /// packet per window; in ps.
     pub wander_ps: u64,
     /// 1 if the experiment started over without skips, because they left out too little.
     pub exactly: u64,
-    /// Lifetimes of partitions, from idle to idle, that were looked up; and those that had to be simulated at least in part.
+    /// Lifetimes of partitions, from idle to idle, that were looked up.
     pub hits: u64,
+    /// Lifetimes that had to be simulated at least in part.
     pub misses: u64,
     /// 1 if the experiment started over without folding.
     pub restarts: u64,
-    /// Number of switches whose ports are processed together because a pause or a drop was possible; and how many times the experiment started over,
-    /// folded, to couple more of them.
+    /// Number of switches whose ports are processed together because a pause or a drop was possible.
     pub coupled: u64,
+    /// Number of times that the experiment started over, folded, to couple more switches.
     pub couplings: u64,
-    /// Lifetimes that began idle and were looked up, and how many of these the memo knew. The first number counts patterns of contention, the second
-    /// repetitions.
+    /// Lifetimes that began idle and were looked up: patterns of contention.
     pub episodes: u64,
+    /// Number of these lifetimes that the memo knew: repetitions.
     pub episodes_known: u64,
-    /// Snapshots that were looked up at checkpoints, and how many of these the memo knew.
+    /// Snapshots that were looked up at checkpoints.
     pub snapshots: u64,
+    /// Number of these snapshots that the memo knew.
     pub snapshots_known: u64,
     /// Partitions that were formed: from idle rows, or as pieces of a split.
     pub partitions: u64,
     /// Maximum number of partitions at one time.
     pub partitions_max: u64,
-    /// Partitions times model time (ps), and the model time itself. Their quotient is the mean number of partitions.
+    /// Number of partitions, summed over model time in ps. Divided by `span_ps` it is the mean number of partitions.
     pub partition_ps: u128,
+    /// Model time of that sum, in ps.
     pub span_ps: u64,
     /// Bytes of keys and outcomes in the memo at the experiment's last turn. All experiments of the process share the memo.
     pub memo_bytes: u64,
-    /// Wall time spent simulating partitions, looking them up, and on checkpoints, which write and look up snapshots.
+    /// Wall time spent simulating partitions.
     pub simulating: Duration,
+    /// Wall time spent looking up partitions.
     pub looking_up: Duration,
+    /// Wall time spent on checkpoints, which write and look up snapshots.
     pub checkpointing: Duration,
     /// Wall time spent on audits. No result depends on them.
     pub auditing: Duration,
@@ -91,24 +102,31 @@ const ERRORS: f64 = 2.0;
 /// Results of audits. Errors are in millionths.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Audit {
-    /// Number of skips that were also simulated; number of messages delivered in them, counting a queue pair without any delivery as one.
+    /// Number of skips that were also simulated.
     pub skips: u64,
+    /// Number of messages delivered in them, counting a queue pair without any delivery as one.
     pub messages: u64,
-    /// Errors of the messages' times from post to delivery, or of the progress of queue pairs: the sum, the maximum, and how many are above 1 %.
+    /// Sum of the errors of the messages' times from post to delivery, or of the progress of queue pairs.
     pub error_sum: u64,
+    /// Largest of these errors.
     pub error_max: u64,
+    /// Number of these errors above 1 %.
     pub above: u64,
-    /// Number of queue pairs whose rate was off by more than theta / (1 - theta), and number of those whose time to send was off by more than theta
-    /// (Wormhole's Theorems 2 and 3).
+    /// Number of queue pairs whose rate was off by more than theta / (1 - theta) (Wormhole's Theorem 2).
     pub theorem2: u64,
+    /// Number of queue pairs whose time to send was off by more than theta (Wormhole's Theorem 3).
     pub theorem3: u64,
-    /// Audits that measure how far skips drift: their number; the sum of packets that skips counted beyond those sent, except one per queue pair; the
-    /// sum of packets sent; and the sums of their squares and of their product.
+    /// Number of audits that measure how far skips drift.
     pub drifts: u64,
+    /// Packets that skips counted beyond those sent, except one per queue pair, summed over these audits.
     pub ahead: i64,
+    /// Packets sent, summed over these audits.
     pub sent: u64,
+    /// Squares of the audits' `ahead`, summed.
     pub ahead_squares: u128,
+    /// Products of the audits' `ahead` and `sent`, summed.
     pub ahead_sent: i128,
+    /// Squares of the audits' `sent`, summed.
     pub sent_squares: u128,
     /// Packet-hops of the largest audit.
     pub largest: u64,

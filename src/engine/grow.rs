@@ -12,7 +12,9 @@ const MORE_FRAMES: u32 = 64;
     "needs {wanted} packets in flight at once, more than the {limit} this run has room for: a smaller network, fewer flows, or congestion control would need fewer"
 )]
 pub struct TooManyPackets {
+    /// Packet records that it would have.
     pub wanted: u64,
+    /// Packet records that it may have.
     pub limit: u64,
 }
 

@@ -1,6 +1,17 @@
-//! The packet engine: the same systems in Rust (`cpu`) and WGSL (`gpu`), over the tables of `columns`.
+//! The packet engine: the same systems in Rust ([`cpu`]) and WGSL ([`gpu`]), over the tables of `hyperfold-columns`.
 //!
-//! Layer: knows columns and numbers only; no TOML, no topology generator, no entity.
+//! | module | content |
+//! |---|---|
+//! | [`systems`] | the list of systems, in the order of a step; CPU, GPU and tests run from it |
+//! | [`cpu`] | each system in a file of its own; its twin in `shaders` has the same stem |
+//! | [`gpu`] | devices, self-test, buffers, dispatches |
+//! | [`grow`] | packet pools that grow between steps |
+//! | [`fair_rates`] | what a device that solves rates at flow level offers |
+//!
+//! [`Engine`] is the trait of what advances a batch: the engines here, folding in `hyperfold-fold`, and flow level beside either of them.
+//!
+//! This crate knows columns and numbers only: no sweep file, no topology, no workload. Its rules are those of `docs/explanation/model-semantics.md`.
+//! Start with [`systems`], then `cpu/switch/forward.rs` and `cpu/nic.rs`.
 
 #![deny(unsafe_code)]
 

@@ -13,7 +13,9 @@ use hyperfold_columns::{Exp, SHARED_FLAGS, Tables, flag, status};
 pub enum SystemRows {
     /// One row per switch port.
     Port,
+    /// One row per switch.
     Switch,
+    /// One row per NIC.
     Nic,
     /// One row: the experiment itself. On a GPU one invocation runs it.
     Experiment,
@@ -39,6 +41,7 @@ impl SystemRows {
 pub enum RunCondition {
     /// Runs unless this call resumes a step that had stopped because pause frames ran out.
     NewStep,
+    /// Runs in every call.
     Always,
     /// Runs if `classify` found enough pause frames. Otherwise the step changes nothing and waits for the host.
     Frames,
@@ -76,8 +79,11 @@ pub struct System {
     pub name: &'static str,
     /// Name of its WGSL entry point.
     pub entry: &'static str,
+    /// The kind of its rows, which says how many there are.
     pub rows: SystemRows,
+    /// Condition under which it runs in a step.
     pub when: RunCondition,
+    /// What follows it in the fused kernel.
     pub then: Then,
     /// Function that processes one row up to the end of the step on the CPU, if there is something to do. Arguments: tables, row, end of the step in
     /// ps.

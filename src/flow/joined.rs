@@ -23,6 +23,7 @@ pub struct CollectiveAlone {
     pub lanes: u64,
     /// The queue pair of each edge, ring by ring; `None` if no packet goes there.
     pub edges: Vec<Vec<Option<FlowIdx>>>,
+    /// Number of steps of the collective.
     pub steps: u64,
     /// Number of messages of a step.
     pub pieces: u64,

@@ -16,6 +16,7 @@ pub struct PacketSizes {
     pub payload: u32,
     /// Header bytes of a packet.
     pub data_overhead: u32,
+    /// Bytes of an acknowledgement on the wire.
     pub ack_bytes: u32,
     /// Bytes from one acknowledgement to the next. If this is at most `payload`, every packet is acknowledged.
     pub ack_interval: u64,
@@ -26,7 +27,9 @@ pub struct PacketSizes {
 /// When a message that begins at 0 has arrived, and when its last acknowledgement has arrived back; ps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AloneTimes {
+    /// Time at which the message has arrived whole.
     pub arrived_ps: u64,
+    /// Time at which its last acknowledgement has arrived back.
     pub acked_ps: u64,
 }
 

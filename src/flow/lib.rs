@@ -1,15 +1,20 @@
-//! Flow level: the same tables as the packet engine's, with max-min fair rates of flows instead of packets.
+//! Flow level: the packet engine's tables, with max-min fair rates of flows in place of packets.
 //!
-//! Layer: flow level. Knows columns and numbers only. It simulates the experiments that the packet engine does not: those whose header has `mode::FLOW`.
+//! It simulates the experiments of a batch whose header has `mode::FLOW`.
 //!
-//! - `maxmin`: fair rates over links with capacities; only affected rates are solved again.
-//! - `carriers`: queue pairs that cross the same links share a carrier, with one rate per flow.
-//! - `crossings`: the links that a queue pair crosses.
-//! - `joined`: queue pairs that are one flow, and the duration of their collectives without other traffic.
-//! - `latency`: the latency of a message besides its transmission.
-//! - `run`: one experiment's events in order of time.
-//! - `tasks`: ends of tasks release waiting tasks, gates and servers.
-//! - `engine`: experiments in parallel, next to the packet engine.
+//! | module | content |
+//! |---|---|
+//! | `engine` | experiments in parallel, next to the packet engine |
+//! | `run` | one experiment's events in order of time |
+//! | `maxmin` | fair rates over links with capacities; only what a change reaches is solved again |
+//! | `carriers` | queue pairs that cross the same links share one rate per flow |
+//! | `crossings` | the links that a queue pair crosses |
+//! | `joined` | queue pairs that are one flow, and the duration of their collectives without other traffic |
+//! | `latency` | what a message takes besides its transmission |
+//! | `tasks` | ends of tasks release waiting tasks, gates and servers |
+//!
+//! It knows columns and numbers only, and simulates no packet, queue or congestion control. `docs/how-to/flow-mode.md` says what that leaves out.
+//! Start with `run.rs`, then `maxmin.rs`.
 
 #![forbid(unsafe_code)]
 

@@ -19,6 +19,7 @@ const EXACT: u32 = 63;
 /// A link that a carrier's flows cross, with their share on it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LinkShare {
+    /// Number of the link.
     pub link: u32,
     /// Fixed-point share with [`SHARE_BITS`] fractional bits.
     pub share: u32,

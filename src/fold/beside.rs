@@ -17,6 +17,7 @@ pub struct Beside {
 }
 
 impl Beside {
+    /// An engine of a device engine, and the folding engine that works beside it on the host.
     pub fn new(device: Box<dyn Engine>, fold: FoldEngine) -> Beside {
         Beside { device, fold }
     }

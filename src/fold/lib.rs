@@ -1,12 +1,9 @@
-//! Folding: the CPU engine, but it simulates only what is needed. An experiment is divided into *partitions*: NICs, ports and queue pairs that active
-//! flows connect. Each partition steps by itself. A partition equivalent to one that was simulated before is looked up instead, and a steady
-//! partition may be skipped ahead.
+//! Folding: the CPU engine, but it simulates only what is neither known nor steady.
 //!
-//! Layer: engine; columns and numbers only. Exact: every bit of every result is that of the unfolded engine, unless the experiment asks for steady
-//! phases to be skipped. Where exactness cannot be proven while it runs (a shared buffer that may pause or drop), the experiment starts over
-//! unfolded. `docs/explanation/folding.md` explains why.
+//! An experiment is divided into *partitions*: NICs, ports and queue pairs that active flows connect. Each partition steps by itself. One that starts like another
+//! that was simulated before is looked up instead, and a steady one may be skipped ahead.
 //!
-//! Its own layers, each of which imports only from those before it: `rows` → `memo` → `steady` → `run`.
+//! Its folders, each of which imports only from those before it: `rows` → `memo` → `steady` → `run`.
 //!
 //! | folder | content |
 //! |---|---|
@@ -14,6 +11,11 @@
 //! | `memo` | what partitions did before: nodes, ids, claims, encoding |
 //! | `steady` | detecting steady partitions, and plans for skipping them |
 //! | `run` | the state of a folded run, and what happens in a turn |
+//!
+//! Every bit of every result is that of the unfolded engine, unless the experiment asks for steady phases to be skipped. Where exactness cannot be proven while it
+//! runs, the experiment starts over. It knows columns and numbers only.
+//!
+//! Start with `docs/explanation/folding.md` for what it does, `docs/internals/folding.md` for how, and then `run`.
 
 #![deny(unsafe_code)]
 

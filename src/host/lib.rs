@@ -1,6 +1,18 @@
-//! The host side of a run: from resolved experiments to tables, through the engine, to outcomes.
+//! The host side of a run: from resolved experiments to tables, through an engine, to outcomes.
 //!
-//! Layer: host. Knows every layer above it; formats nothing and prints nothing.
+//! | module | content |
+//! |---|---|
+//! | [`setup`] | an experiment is prepared: network, flows or programs, placement of jobs, memory; errors say what to change |
+//! | [`programs`] | programs of jobs become task graphs and queue pairs |
+//! | [`tables`] | networks and task graphs become rows: the only place that knows both |
+//! | [`batches`] | a batch as a bevy world, rounds, several devices, equal experiments once, checks of what ends |
+//! | [`outcomes`] | results are read off rows; timelines and breakdowns of one experiment |
+//! | [`estimates`] | times without packets: closed forms, and walks along task graphs |
+//! | [`memo_file`] | what folding keeps on disk |
+//! | [`cost`] | prices and powers |
+//!
+//! It formats nothing, prints nothing and writes no results: that is `hyperfold-session`'s and `hyperfold-results`'.
+//! Start with [`prepare`], then `batches/runner.rs`.
 
 #![forbid(unsafe_code)]
 
@@ -32,6 +44,7 @@ pub use setup::experiment::QueuedExperiment;
 pub use setup::kept::{KeptExperiment, KeptExperiments, prepare_to_keep};
 pub use setup::memory_refusal::MemoryRefusal;
 pub use setup::network::cluster_network;
+pub use setup::own_routing::{named_routing_policy, register_routing_policy};
 pub use setup::prepare::{LONG_PACKET_HOPS, Prepared, prepare, prepare_within};
 pub use setup::route::{fits, is_worked_out};
 

@@ -2,7 +2,7 @@
 //!
 //! | module | content |
 //! |---|---|
-//! | [`topology`] | fat trees, Clos, rail-optimised, tori, stars; files of other simulators; one [`Network`](topology::Network) of nodes and links |
+//! | [`topology`] | fat trees, Clos, rail-optimized and rail-only networks; files of other simulators; one [`Network`](topology::Network) of nodes and links |
 //! | [`routing`] | routes between hosts, and the policies that choose among equal ones |
 //! | [`transport`] | congestion control and loss recovery by name, with their parameters |
 //!

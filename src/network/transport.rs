@@ -7,10 +7,15 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[repr(u32)]
 pub enum Cc {
+    /// No congestion control: queue pairs send at line rate.
     None = 0,
+    /// DCQCN (Zhu et al., SIGCOMM 2015).
     Dcqcn = 1,
+    /// HPCC (Li et al., SIGCOMM 2019).
     Hpcc = 3,
+    /// TIMELY (Mittal et al., SIGCOMM 2015).
     Timely = 7,
+    /// DCTCP (Alizadeh et al., SIGCOMM 2010), with a rate in place of its window.
     Dctcp = 8,
 }
 
@@ -26,7 +31,9 @@ pub enum LossRecovery {
 /// ECN thresholds of a port, which depend on its link rate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EcnThresholds {
+    /// Queue up to which no packet is marked.
     pub kmin_bytes: u64,
+    /// Queue above which every packet is marked.
     pub kmax_bytes: u64,
     /// Marking probability at `kmax`, in q32 (2^32 = always).
     pub pmax_q32: u64,
@@ -35,6 +42,7 @@ pub struct EcnThresholds {
 /// All parameters that decide how packets are sent, marked, paused and answered. Times are in ps, rates in bps, sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transport {
+    /// Congestion control.
     pub cc: Cc,
     /// Time unit to which transmissions are rounded: 1 ps, or 1000 ps (ns clock).
     pub clock_ps: u64,
@@ -42,55 +50,93 @@ pub struct Transport {
     pub seed: u32,
     /// Seed for packet spraying.
     pub routing_seed: u32,
+    /// Payload of a full data packet.
     pub payload: u32,
+    /// Bytes of a data packet on the wire beside its payload.
     pub data_overhead: u32,
+    /// Bytes of an ACK or NACK on the wire.
     pub ack_bytes: u32,
+    /// Distance between the milestones at which a receiver acknowledges, in bytes.
     pub ack_interval: u64,
+    /// A receiver also acknowledges at every multiple of this many bytes.
     pub chunk: u64,
+    /// How losses are recovered from.
     pub loss_recovery: LossRecovery,
+    /// Loss recovery of ns-3: least time between two NACKs for the same byte.
     pub nack_interval_ps: u64,
+    /// Least time between two congestion notifications of a queue pair.
     pub cnp_interval_ps: u64,
+    /// Retransmission timeout.
     pub rto_ps: u64,
+    /// Number of timeouts without progress that a queue pair survives.
     pub rto_retries: u32,
+    /// Whether ACKs are also sent while the NIC is paused.
     pub ack_high_prio: bool,
+    /// Whether packets are paced at the queue pair's rate, not only at the line rate.
     pub rate_bound: bool,
     /// Whether a window limits the bytes in flight. If false, there is no such limit (`W' = 0`).
     pub window: bool,
+    /// Whether the window in force shrinks with the rate.
     pub var_window: bool,
+    /// Least rate of a queue pair.
     pub min_rate: u64,
+    /// Additive increase.
     pub rai: u64,
+    /// Larger (hyper) additive increase.
     pub rhai: u64,
     // DCQCN, DCTCP
+    /// Gain of the moving average alpha, in q32.
     pub g_q32: u64,
+    /// Period of the updates of alpha.
     pub dcqcn_alpha_ps: u64,
+    /// Period of the checks for a decrease.
     pub dcqcn_decrease_ps: u64,
+    /// Period of increases.
     pub dcqcn_increase_ps: u64,
+    /// Number of increases towards the target before the target rises.
     pub dcqcn_fast_recovery: u32,
+    /// Whether the target falls to the rate at every decrease, also if nothing has increased it since the last.
     pub dcqcn_clamp: bool,
     // HPCC
+    /// Target utilisation, in q40.
     pub eta_q40: u64,
+    /// Target utilisation, in q48.
     pub eta_q48: u64,
+    /// Number of additive stages after which a multiplicative one comes (`maxStage`).
     pub mi_thresh: u32,
+    /// Factor of the units of an INT header.
     pub int_multi: u32,
+    /// Whether HPCC reacts to every acknowledgement, not only once a round trip.
     pub fast_react: bool,
     // TIMELY
+    /// Weight of the newest RTT difference, in q32.
     pub timely_alpha_q32: u64,
+    /// Factor of the decrease, in q32.
     pub timely_beta_q32: u64,
+    /// RTT below which the rate always rises.
     pub timely_tlow_ps: u64,
+    /// RTT above which the rate always falls.
     pub timely_thigh_ps: u64,
+    /// RTT by which gradients are divided.
     pub timely_min_rtt_ps: u64,
     // switches
+    /// Whether switches mark packets.
     pub ecn: bool,
+    /// Whether switches pause their peers before a buffer overflows.
     pub pfc: bool,
     /// Shared buffer of a switch whose tier has no entry in `tier_buffers`.
     pub buffer_bytes: u64,
     /// Shared buffers per tier, if tiers of a generated network differ.
     pub tier_buffers: Option<TierBuffers>,
+    /// Bytes of a switch's buffer reserved for each port.
     pub reserve_bytes: u32,
+    /// Bytes below the pause threshold at which a port resumes its peer.
     pub resume_offset_bytes: u32,
+    /// Shift of the dynamic pause threshold: the free shared buffer is shifted right by it.
     pub pfc_alpha_shift: u32,
     /// ECN thresholds for exact link rates in bps. Ports with a rate that is not listed scale from `ecn_per_100g`.
     pub ecn_by_rate: Vec<(u64, EcnThresholds)>,
+    /// ECN thresholds of a port at 100 Gb/s, from which those of other rates are scaled.
     pub ecn_per_100g: EcnThresholds,
     /// Whether all flows have one base RTT and window. If false, each flow has those of its own path.
     pub global_rtt: bool,
@@ -139,13 +185,12 @@ impl Transport {
     }
 }
 
-/// Base RTT and window of a flow.
-///
-/// `rtt_ps`: twice the propagation of the data path plus the transmission of one payload on each of its hops (payload only, one way;
-/// `payload*8*10^12/rate`, floor, ps, and cut off to whole ns under the ns clock). `window`: `rtt_ps * (minimum rate on the path) / 8 / 10^12`,
-/// floor. With `global_rtt` both are maxima over all pairs of hosts.
+/// Base RTT and window of a flow. With `global_rtt` both are maxima over all pairs of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttWindow {
+    /// Twice the propagation of the data path plus the transmission of one payload on each of its hops (payload only, one way;
+    /// `payload*8*10^12/rate`, floor, ps, and cut off to whole ns under the ns clock).
     pub rtt_ps: u64,
+    /// `rtt_ps * (minimum rate on the path) / 8 / 10^12`, floor.
     pub window_bytes: u64,
 }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::read::RunResults;
+use super::read::RunColumns;
 
 /// Estimated relative error of times from which there is a warning (our choice: half a percent decides rankings).
 pub const WARNED: f64 = 0.005;
@@ -50,7 +50,7 @@ impl SteadyErrors {
 pub fn of_folder(dir: &Path) -> Option<String> {
     let mut errors = SteadyErrors::default();
     // Errors of reading are reported by the caller, which reads the results itself.
-    RunResults::open(dir).ok()?.each_stats(|exp_id, stats| errors.add(exp_id, stats.steady_error)).ok()?;
+    RunColumns::open(dir).ok()?.each_stats(|exp_id, stats| errors.add(exp_id, stats.steady_error)).ok()?;
     errors.warning()
 }
 

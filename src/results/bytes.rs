@@ -3,13 +3,33 @@
 //! Layer: results. Numbers are little-endian and of fixed width, doubles keep their bits, an option is a byte and its value, a list is its length and its
 //! items. The bytes do not describe themselves: [`super::journal_codec`] says what follows what.
 
+use std::collections::BTreeSet;
+
 use super::value::{Cell, Micro, Ms, Ps};
+
+/// Fields, as pairs of a record's and a field's name.
+pub(crate) type FieldNames = BTreeSet<(String, String)>;
+
+/// Bytes that values are read from.
+pub(crate) struct ByteInput<'a> {
+    /// What is not read yet.
+    pub rest: &'a [u8],
+    /// Fields that the records do not have, because an earlier build wrote them.
+    pub lacking: &'a FieldNames,
+}
+
+impl ByteInput<'_> {
+    /// Whether records of this name do not have the field.
+    pub(crate) fn lacks(&self, record: &str, field: &str) -> bool {
+        !self.lacking.is_empty() && self.lacking.iter().any(|(of_record, name)| of_record == record && name == field)
+    }
+}
 
 /// A value that can be written to and read from bytes.
 pub(crate) trait Code: Sized {
     fn put(&self, out: &mut Vec<u8>);
     /// Reads a value and removes it from the front of `input`. `None` if the bytes are not such a value.
-    fn get(input: &mut &[u8]) -> Option<Self>;
+    fn get(input: &mut ByteInput) -> Option<Self>;
 }
 
 macro_rules! numbers {
@@ -18,9 +38,9 @@ macro_rules! numbers {
             fn put(&self, out: &mut Vec<u8>) {
                 out.extend_from_slice(&self.to_le_bytes());
             }
-            fn get(input: &mut &[u8]) -> Option<Self> {
-                let (first, rest) = input.split_first_chunk()?;
-                *input = rest;
+            fn get(input: &mut ByteInput) -> Option<Self> {
+                let (first, rest) = input.rest.split_first_chunk()?;
+                input.rest = rest;
                 Some(<$number>::from_le_bytes(*first))
             }
         })*
@@ -34,7 +54,7 @@ macro_rules! wrapped {
             fn put(&self, out: &mut Vec<u8>) {
                 self.0.put(out);
             }
-            fn get(input: &mut &[u8]) -> Option<Self> {
+            fn get(input: &mut ByteInput) -> Option<Self> {
                 Code::get(input).map($outer)
             }
         })*
@@ -46,7 +66,7 @@ impl Code for bool {
     fn put(&self, out: &mut Vec<u8>) {
         u8::from(*self).put(out);
     }
-    fn get(input: &mut &[u8]) -> Option<Self> {
+    fn get(input: &mut ByteInput) -> Option<Self> {
         match u8::get(input)? {
             0 => Some(false),
             1 => Some(true),
@@ -62,7 +82,7 @@ impl<T: Code> Code for Option<T> {
             value.put(out);
         }
     }
-    fn get(input: &mut &[u8]) -> Option<Self> {
+    fn get(input: &mut ByteInput) -> Option<Self> {
         if bool::get(input)? { T::get(input).map(Some) } else { Some(None) }
     }
 }
@@ -71,7 +91,7 @@ impl<T: Code> Code for Box<T> {
     fn put(&self, out: &mut Vec<u8>) {
         self.as_ref().put(out);
     }
-    fn get(input: &mut &[u8]) -> Option<Self> {
+    fn get(input: &mut ByteInput) -> Option<Self> {
         T::get(input).map(Box::new)
     }
 }
@@ -81,10 +101,10 @@ impl<T: Code> Code for Vec<T> {
         (self.len() as u64).put(out);
         self.iter().for_each(|item| item.put(out));
     }
-    fn get(input: &mut &[u8]) -> Option<Self> {
+    fn get(input: &mut ByteInput) -> Option<Self> {
         let items = u64::get(input)?;
         // Every item has at least one byte, so an impossible length allocates nothing.
-        if items > input.len() as u64 {
+        if items > input.rest.len() as u64 {
             return None;
         }
         (0..items).map(|_| T::get(input)).collect()
@@ -96,10 +116,10 @@ impl Code for String {
         (self.len() as u64).put(out);
         out.extend_from_slice(self.as_bytes());
     }
-    fn get(input: &mut &[u8]) -> Option<Self> {
+    fn get(input: &mut ByteInput) -> Option<Self> {
         let bytes = usize::try_from(u64::get(input)?).ok()?;
-        let (text, rest) = input.split_at_checked(bytes)?;
-        *input = rest;
+        let (text, rest) = input.rest.split_at_checked(bytes)?;
+        input.rest = rest;
         String::from_utf8(text.to_vec()).ok()
     }
 }
@@ -121,7 +141,7 @@ impl Code for Cell {
             Cell::Text(v) => tagged(out, 7, v),
         }
     }
-    fn get(input: &mut &[u8]) -> Option<Self> {
+    fn get(input: &mut ByteInput) -> Option<Self> {
         Some(match u8::get(input)? {
             0 => Cell::Empty,
             1 => Cell::Int(Code::get(input)?),

@@ -24,6 +24,8 @@ pub(crate) trait Declared: Sized {
 
 /// Declares a record. Its fields stand in the order of the journal's bytes, and their columns in the order of the file.
 ///
+/// A field may be added anywhere: journals of earlier builds lack it, and it is read as its type's default. A field whose type changes needs another name.
+///
 /// | a field with | has |
 /// |---|---|
 /// | `=> name` | a column |
@@ -76,8 +78,14 @@ macro_rules! record {
             fn put(&self, out: &mut Vec<u8>) {
                 $($crate::bytes::Code::put(&self.$field, out);)+
             }
-            fn get(input: &mut &[u8]) -> Option<Self> {
-                Some($name { $($field: $crate::bytes::Code::get(input)?,)+ })
+            fn get(input: &mut $crate::bytes::ByteInput) -> Option<Self> {
+                Some($name { $(
+                    $field: if input.lacks(stringify!($name), stringify!($field)) {
+                        <$type>::default()
+                    } else {
+                        $crate::bytes::Code::get(input)?
+                    },
+                )+ })
             }
         }
     };
@@ -202,7 +210,51 @@ impl TextRow<'_> {
 
 #[cfg(test)]
 mod tests {
-    use super::scaled;
+    // Records are public, and this one is only for the tests.
+    #![allow(unreachable_pub)]
+
+    use super::*;
+
+    record! {
+        /// A record of each kind of field.
+        pub struct EachKind {
+            pub flow: u64 => flow_id,
+            pub share: f64 => share or default,
+            pub time: Option<Ps> => time_ns [twice: u64 = |sample| 2 * sample.flow],
+            pub hidden: u8,
+        }
+    }
+
+    fn read(names: &[&str], fields: &[&str]) -> Result<EachKind, (&'static str, &'static str)> {
+        let (names, fields) = (names.to_vec().into(), fields.to_vec().into());
+        EachKind::read(&TextRow { names: &names, fields: &fields }).map_err(|bad| (bad.column, bad.want))
+    }
+
+    #[test]
+    fn columns_are_those_of_the_fields_and_what_is_computed() {
+        let columns = EachKind::COLUMNS.iter().map(|c| (c.name, c.kind, c.required));
+        assert_eq!(
+            columns.collect::<Vec<_>>(),
+            [
+                ("flow_id", ColumnKind::Unsigned, true),
+                ("share", ColumnKind::Real, true),
+                ("time_ns", ColumnKind::Real, false),
+                ("twice", ColumnKind::Unsigned, true)
+            ]
+        );
+        let sample = EachKind { flow: 3, share: 0.5, ..EachKind::default() };
+        let cells: Vec<Cell> = EachKind::COLUMNS.iter().map(|c| (c.cell)(&sample)).collect();
+        assert_eq!(cells, [Cell::Unsigned(3), Cell::Real(0.5), Cell::Empty, Cell::Unsigned(6)]);
+    }
+
+    #[test]
+    fn a_column_that_a_file_lacks_is_read_where_the_declaration_allows_it() {
+        let whole = EachKind { flow: 3, share: 0.5, time: Some(Ps(1_500)), hidden: 0 };
+        assert_eq!(read(&["time_ns", "flow_id", "share"], &["1.5", "3", "0.5"]), Ok(whole));
+        assert_eq!(read(&["flow_id"], &["3"]), Ok(EachKind { flow: 3, ..EachKind::default() }));
+        assert_eq!(read(&["share"], &["0.5"]), Err(("flow_id", "a whole number of 0 or more")));
+        assert_eq!(read(&["flow_id", "share"], &["3", "x"]), Err(("share", "a number")));
+    }
 
     #[test]
     fn decimals_read_back_exactly() {

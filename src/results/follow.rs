@@ -26,6 +26,7 @@ pub struct RunState {
     pub begun: bool,
     /// Name of the sweep.
     pub name: String,
+    /// Engine that runs, `cpu` or `gpu`.
     pub engine: String,
     /// Number of experiments that get a result.
     pub selected: u64,
@@ -35,14 +36,19 @@ pub struct RunState {
     pub running: u64,
     /// Number of experiments that ended well in this session.
     pub ok: u64,
+    /// Number of experiments of this session that do not fit a GPU's memory.
     pub oom: u64,
+    /// Number of experiments of this session that failed.
     pub failed: u64,
     /// The last experiment that has failed in this session.
     pub last_failed: Option<u64>,
+    /// Number of warnings so far.
     pub warnings: u64,
-    /// Work of this session's experiments that is done, at `work_s` seconds from its begin; `work_total` is all of it, 0 if unknown.
+    /// Work of this session's experiments that is done, in packets and tasks.
     pub work_done: u64,
+    /// Work of all of this session's experiments; 0 if unknown.
     pub work_total: u64,
+    /// Seconds from the session's begin to the moment of `work_done`.
     pub work_s: f64,
     /// Seconds from the session's begin to its last event.
     pub last_event_s: f64,

@@ -13,8 +13,9 @@ use std::path::{Path, PathBuf};
 
 use sha2::{Digest, Sha256};
 
+use super::bytes::FieldNames;
 use super::dir::regular;
-use super::journal_codec::{JournalEntry, decode, encode, encode_look};
+use super::journal_codec::{JournalEntry, decode, encode, encode_look, lacking};
 use super::journal_identity::RunIdentity;
 use super::journal_sync::GroupCommit;
 use super::record::{Finished, LookRecord};
@@ -60,6 +61,8 @@ pub(super) struct JournalScan {
     tail: u64,
     key: Sum,
     identity: Vec<u8>,
+    /// Fields that its records lack, because an earlier build wrote them.
+    pub lacking: FieldNames,
     /// Number of the next record.
     next: u64,
     /// Description of what is damaged.
@@ -269,6 +272,7 @@ pub(super) fn scan(
         tail: length,
         key: Sum::default(),
         identity: Vec::new(),
+        lacking: FieldNames::new(),
         next: IDENTITIES,
         damage: None,
         is_only_cut: false,
@@ -306,14 +310,17 @@ pub(super) fn scan(
                 scan.key = key_of(&bytes);
                 scanner.key = Some(scan.key);
                 scan.has_run = true;
-                take(JournalPiece::Run(serde_json::from_slice(&bytes).map_err(|_| foreign())?))?;
+                let run: RunIdentity = serde_json::from_slice(&bytes).map_err(|_| foreign())?;
+                let lacking = lacking(&run.layout);
+                take(JournalPiece::Run(run))?;
+                scan.lacking = lacking.ok_or_else(foreign)?;
                 scan.identity = bytes.clone();
             } else if key_of(&bytes) != scan.key {
                 return Err(foreign());
             }
         } else {
             let span = JournalSpan { offset: start + HEAD, length: bytes.len() as u64 };
-            take(match decode(&bytes).ok_or_else(foreign)? {
+            take(match decode(&bytes, &scan.lacking).ok_or_else(foreign)? {
                 JournalEntry::Experiment(finished) => JournalPiece::Experiment(span, finished),
                 JournalEntry::Look(look) => JournalPiece::Look(look),
             })?;
@@ -351,15 +358,20 @@ pub(super) fn scan(
     Ok(scan)
 }
 
-/// Reads the experiment at `span`.
+/// Reads the experiment at `span` of a journal whose records lack some fields.
 ///
 /// # Errors
 /// It cannot be read, or the file has been changed since.
-pub(super) fn read_at(path: &Path, mut file: &File, span: JournalSpan) -> Result<Finished, ResultsError> {
+pub(super) fn read_at(
+    path: &Path,
+    mut file: &File,
+    span: JournalSpan,
+    lacking: &FieldNames,
+) -> Result<Finished, ResultsError> {
     let mut bytes = Vec::new();
     file.seek(SeekFrom::Start(span.offset)).map_err(ResultsError::unreadable(path))?;
     file.take(span.length).read_to_end(&mut bytes).map_err(ResultsError::unreadable(path))?;
-    match decode(&bytes) {
+    match decode(&bytes, lacking) {
         Some(JournalEntry::Experiment(finished)) => Ok(*finished),
         _ => Err(ResultsError::Changed(path.into())),
     }
@@ -462,7 +474,8 @@ impl Journal {
     /// # Errors
     /// It cannot be read.
     pub(super) fn read(&self, span: JournalSpan) -> Result<Finished, ResultsError> {
-        read_at(&self.path, &self.file, span)
+        // A run only goes on in a journal of its own layout.
+        read_at(&self.path, &self.file, span, &FieldNames::new())
     }
 
     /// Flushes and closes the journal.

@@ -1,9 +1,11 @@
 //! Encodes records of the journal as bytes: finished experiments, and evaluations of a search.
 //!
 //! Layer: results. A record is its fields, one after the other ([`super::declare`], [`super::bytes`]). The bytes do not describe themselves: the journal's first
-//! record has [`layout`], and a journal of another layout is not read. Checks no sums, reads no files.
+//! record has the [`layout`] that they were written in. One that only lacks fields is read, any other is refused. Checks no sums, reads no files.
 
-use super::bytes::Code;
+use std::collections::BTreeMap;
+
+use super::bytes::{ByteInput, Code, FieldNames};
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
 use super::declare::Declared;
 use super::job_record::{JobRecord, SharedLinkRecord};
@@ -38,6 +40,41 @@ pub(super) fn layout() -> String {
     records.concat() + "Entry(0 Finished,1 LookRecord)"
 }
 
+/// Returns the records of a layout with their fields, in order.
+fn records(layout: &str) -> impl Iterator<Item = (&str, Vec<&str>)> {
+    layout
+        .split_terminator(')')
+        .filter_map(|record| record.split_once('('))
+        .map(|(name, fields)| (name, fields.split_terminator(',').collect()))
+}
+
+/// Returns the fields that records written in the layout `written` lack. `None` if they cannot be read: they have a field that is not there any more, or
+/// fields in another order.
+pub(super) fn lacking(written: &str) -> Option<FieldNames> {
+    let current = layout();
+    let mut lacking = FieldNames::new();
+    if written == current {
+        return Some(lacking);
+    }
+    let earlier: BTreeMap<&str, Vec<&str>> = records(written).collect();
+    for (record, fields) in records(&current) {
+        // A record that is new altogether belongs to a field that is.
+        let Some(earlier_fields) = earlier.get(record) else { continue };
+        let mut left = earlier_fields.iter().peekable();
+        for field in fields {
+            if left.next_if(|earlier_field| **earlier_field == field).is_none() {
+                lacking.insert((record.to_string(), field.to_string()));
+            }
+        }
+        if left.next().is_some() {
+            return None;
+        }
+    }
+    let is_known = |record: &&str| records(&current).any(|(name, _)| name == *record);
+    let is_whole = earlier.contains_key("Entry") && earlier.keys().all(is_known);
+    is_whole.then_some(lacking)
+}
+
 /// A record of the journal.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum JournalEntry {
@@ -65,19 +102,20 @@ pub(super) fn encode_look(look: &LookRecord) -> Vec<u8> {
     out
 }
 
-/// Decodes a record; `None` if the bytes are no output of [`encode`] or [`encode_look`].
-pub(super) fn decode(mut bytes: &[u8]) -> Option<JournalEntry> {
-    let entry = match u8::get(&mut bytes)? {
-        EXPERIMENT => JournalEntry::Experiment(Box::new(Finished::get(&mut bytes)?)),
-        LOOK => JournalEntry::Look(LookRecord::get(&mut bytes)?),
+/// Decodes a record that lacks some fields; `None` if the bytes are no output of [`encode`] or [`encode_look`].
+pub(super) fn decode(bytes: &[u8], lacking: &FieldNames) -> Option<JournalEntry> {
+    let mut input = ByteInput { rest: bytes, lacking };
+    let entry = match u8::get(&mut input)? {
+        EXPERIMENT => JournalEntry::Experiment(Box::new(Finished::get(&mut input)?)),
+        LOOK => JournalEntry::Look(LookRecord::get(&mut input)?),
         _ => return None,
     };
-    bytes.is_empty().then_some(entry)
+    input.rest.is_empty().then_some(entry)
 }
 
 /// Whether the bytes are a valid record of a journal, read as a resumed run reads them.
 pub fn is_journal_entry(bytes: &[u8]) -> bool {
-    decode(bytes).is_some()
+    decode(bytes, &FieldNames::new()).is_some()
 }
 
 #[cfg(test)]
@@ -146,26 +184,61 @@ mod tests {
         }
     }
 
+    fn read(bytes: &[u8]) -> Option<JournalEntry> {
+        decode(bytes, &FieldNames::new())
+    }
+
     #[test]
     fn what_goes_in_comes_out() {
         for status in [Status::Ok, Status::Oom, Status::Failed] {
             let mut finished = full();
             finished.record.status = status;
-            assert_eq!(decode(&encode(&finished)), Some(JournalEntry::Experiment(Box::new(finished))));
+            assert_eq!(read(&encode(&finished)), Some(JournalEntry::Experiment(Box::new(finished))));
         }
         let look =
             LookRecord { level: 2, exp_id: 7, packet_hops: 9, values: vec![None, Some(-0.1)], why: Some("oom".into()) };
-        assert_eq!(decode(&encode_look(&look)), Some(JournalEntry::Look(look)));
+        assert_eq!(read(&encode_look(&look)), Some(JournalEntry::Look(look)));
     }
 
     #[test]
     fn neither_less_nor_more_is_an_experiment() {
         let mut bytes = encode(&full());
         for end in 0..bytes.len() {
-            assert_eq!(decode(&bytes[..end]), None, "{end} bytes");
+            assert_eq!(read(&bytes[..end]), None, "{end} bytes");
         }
         bytes.push(0);
-        assert_eq!(decode(&bytes), None);
+        assert_eq!(read(&bytes), None);
+    }
+
+    #[test]
+    fn a_layout_that_only_lacks_fields_is_read() {
+        let with = |retransmissions| {
+            let mut finished = full();
+            finished.record.retransmissions = retransmissions;
+            finished
+        };
+        // The two differ first where the option begins; without it, the record is as before there was such a field.
+        let (mut bytes, some) = (encode(&with(None)), encode(&with(Some(5))));
+        let place = bytes.iter().zip(&some).position(|(a, b)| a != b).expect("they differ");
+        bytes.remove(place);
+        let earlier = layout().replace("drops,retransmissions,", "drops,");
+        let lacking = lacking(&earlier).expect("it lacks a field and nothing else");
+        assert_eq!(lacking, FieldNames::from([("ExperimentRecord".into(), "retransmissions".into())]));
+        assert_eq!(decode(&bytes, &lacking), Some(JournalEntry::Experiment(Box::new(with(None)))));
+    }
+
+    #[test]
+    fn other_layouts_are_refused() {
+        assert_eq!(lacking(&layout()), Some(FieldNames::new()));
+        assert_eq!((lacking(""), lacking("layout 7")), (None, None));
+        for (from, to) in [
+            ("RttRecord(flow_id,", "RttRecord(flow_id,hops,"),
+            ("RttRecord(flow_id,sample,", "RttRecord(sample,flow_id,"),
+            ("RttRecord(", "PingRecord("),
+            ("0 Finished", "0 Begun"),
+        ] {
+            assert_eq!(lacking(&layout().replace(from, to)), None, "{to}");
+        }
     }
 
     proptest! {
@@ -175,7 +248,7 @@ mod tests {
             let position = position % bytes.len();
             bytes[position] = byte;
             // There is neither a panic nor memory allocated for impossible lengths.
-            let _ = decode(&bytes);
+            let _ = read(&bytes);
         }
     }
 }

@@ -28,7 +28,9 @@ pub struct RunIdentity {
     pub sweep: String,
     /// Number of experiments of the sweep after constraints.
     pub experiments: u64,
+    /// Keys that the sweep varies.
     pub axes: Vec<Axis>,
+    /// Files and columns that the run writes.
     pub outputs: Outputs,
     /// What decides which experiments a search runs: objectives and budget, in words; `None`: all experiments are run.
     #[serde(default)]
@@ -49,9 +51,9 @@ impl RunIdentity {
         RunIdentity { version: env!("CARGO_PKG_VERSION").into(), semantics, layout: layout(), ..self }
     }
 
-    /// Whether the journal of `other` has the same layout of bytes.
-    pub(super) fn same_layout(&self, other: &RunIdentity) -> bool {
-        self.layout == other.layout
+    /// Returns the identity with the layout of this build, in which what an earlier one wrote is passed on.
+    pub(super) fn in_this_layout(self) -> RunIdentity {
+        RunIdentity { layout: layout(), ..self }
     }
 
     /// Whether the selection includes an experiment.

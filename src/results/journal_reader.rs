@@ -7,6 +7,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use super::ResultsError;
+use super::bytes::FieldNames;
 use super::dir::{JOURNAL, lock, regular};
 use super::journal::{JournalPiece, JournalSpan, read_at, scan};
 use super::journal_identity::RunIdentity;
@@ -21,7 +22,7 @@ use hyperfold_base::input;
 type FinishedSoFar = (Vec<Axis>, ColumnSets, BTreeMap<u64, ExperimentRecord>);
 
 /// Returns the axes of a folder's sweep, its optional columns, and the experiments that have finished so far, by `exp_id`; also while a run is in progress.
-/// `None`: there is no journal, or it is of another version.
+/// `None`: there is no journal, or it has a layout that this build does not read.
 ///
 /// # Errors
 /// The records do not fit into memory.
@@ -39,9 +40,6 @@ pub(super) fn finished(folder: &Path) -> Result<Option<FinishedSoFar>, OverBudge
             return Err(ResultsError::ForeignJournal(path.clone()));
         }
         match found {
-            JournalPiece::Run(identity) if !is_of_this_version(&identity) => {
-                return Err(ResultsError::ForeignJournal(path.clone()));
-            }
             JournalPiece::Run(identity) => run = Some((identity.axes, identity.outputs.columns())),
             // If an experiment was run again, its last result counts.
             JournalPiece::Experiment(_, finished) => drop(records.insert(finished.record.exp_id, finished.record)),
@@ -53,11 +51,6 @@ pub(super) fn finished(folder: &Path) -> Result<Option<FinishedSoFar>, OverBudge
         return Err(over_budget);
     }
     Ok(run.filter(|_| looked.is_ok()).map(|(axes, sets)| (axes, sets, records)))
-}
-
-/// Whether this version wrote the journal. Bytes of other versions may mean something else, so their experiments are not read.
-fn is_of_this_version(run: &RunIdentity) -> bool {
-    RunIdentity::default().of_this_version(run.semantics).same_layout(run)
 }
 
 /// An experiment in the journal of a part, without its flows.
@@ -75,6 +68,8 @@ pub struct JournalReader {
     file: File,
     run: RunIdentity,
     parts: BTreeMap<u64, JournaledExperiment>,
+    /// Fields that its records lack, because an earlier build wrote them.
+    lacking: FieldNames,
     damage: Option<String>,
 }
 
@@ -93,10 +88,7 @@ impl JournalReader {
         let (mut run, mut parts) = (None, BTreeMap::new());
         let scan = scan(&path, &file, &mut |found| {
             match found {
-                JournalPiece::Run(identity) if !is_of_this_version(&identity) => {
-                    return Err(ResultsError::ForeignJournal(path.clone()));
-                }
-                JournalPiece::Run(identity) => run = Some(identity),
+                JournalPiece::Run(identity) => run = Some(identity.in_this_layout()),
                 JournalPiece::Experiment(span, finished) => {
                     let reached_machine_limit = finished.record.machine_limit;
                     parts.insert(finished.record.exp_id, JournaledExperiment { span, reached_machine_limit });
@@ -107,7 +99,7 @@ impl JournalReader {
             Ok(())
         })?;
         let run = run.ok_or_else(|| ResultsError::NoRun(folder.into()))?;
-        Ok(JournalReader { folder: folder.into(), path, file, run, parts, damage: scan.damage })
+        Ok(JournalReader { folder: folder.into(), path, file, run, parts, lacking: scan.lacking, damage: scan.damage })
     }
 
     /// Returns the folder.
@@ -135,6 +127,6 @@ impl JournalReader {
     /// # Errors
     /// It cannot be read.
     pub fn read(&self, part: JournaledExperiment) -> Result<Finished, ResultsError> {
-        read_at(&self.path, &self.file, part.span)
+        read_at(&self.path, &self.file, part.span, &self.lacking)
     }
 }

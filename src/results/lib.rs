@@ -1,10 +1,19 @@
-//! Result records and the files in a run's folder.
+//! Result records, and the files in a run's folder.
 //!
-//! Layer: results, above the simulation, below the command line. Holds the results of an experiment as plain records ([`ExperimentRecord`] and its companions),
-//! and writes them ([`ResultWriter`]) ordered by `exp_id`, whatever order they finish in, so that the bytes depend only on the results. Simulates nothing,
-//! prints nothing.
+//! | part | content |
+//! |---|---|
+//! | [`record`], `job_record`, `cluster_record`, `serving_record` | the results of an experiment as plain records, and their columns |
+//! | [`rows`], [`stats`], [`value`] | rows of the smaller files |
+//! | `journal`, `journal_reader`, [`journal_identity`] | the file that a run must not lose; every other one is made of it |
+//! | [`writer`], [`parquet_file`], [`manifest`], [`events`] | the files that people read, ordered by `exp_id` whatever order experiments end in |
+//! | [`read`] | a folder read back |
+//!
+//! The bytes of results depend on the results only. This crate simulates nothing and prints nothing.
+//! Start with [`record`].
 
 #![forbid(unsafe_code)]
+// Fields of records are columns: docs/reference/results.md says what each of them holds.
+#![allow(missing_docs)]
 
 pub mod approximate;
 mod bytes;
@@ -53,7 +62,7 @@ pub use manifest::{InputFile, Manifest, Outcome, Seconds};
 pub use meter::memory_meter;
 pub use network_record::{FlowRecord, LinkPackets, LinkRecord, RttRecord};
 pub use outputs::{ClusterColumns, ColumnSets, Outputs};
-pub use read::{ColumnInfo, ColumnRole, ReadError, RunResults};
+pub use read::{ColumnInfo, ColumnRole, ReadError, RunColumns};
 pub use record::{ClusterRecord, ExperimentRecord, Finished, LookRecord, ServingRecord, Status};
 pub use serving_record::{RequestRecord, TimeStats};
 pub use stats::{FctStats, fct_stats, utilisation};
@@ -64,53 +73,120 @@ pub use writer::{Recovered, ResultWriter};
 
 /// A reason why results could not be written or read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ResultsError {
+    /// The folder of a new run is not empty.
     #[error("--out {}: the folder is not empty; name another one, or carry on with an earlier run by --resume", .0.display())]
     InUse(PathBuf),
+    /// Another process writes to the folder.
     #[error("{}: another hyperfold is writing to this folder; wait until it has ended, or name another one", .0.display())]
     Locked(PathBuf),
+    /// The folder of a resumed run is not empty and has no journal.
     #[error("{}: the folder is not empty and has no journal.bin, so it is no run's to carry on with; name that of a run, or a new one", .0.display())]
     NoJournal(PathBuf),
+    /// The folder has no run.
     #[error("{}: there is no run here (no journal.bin, or one without a whole beginning, as after a kill at the very start); name the folder of a run, or run again into a new one", .0.display())]
     NoRun(PathBuf),
+    /// The journal is no journal of this version.
     #[error("{}: this is no journal that can be read: another program's or version's, or all of its beginning is lost; run again into a new folder", .0.display())]
     ForeignJournal(PathBuf),
+    /// The end of the journal is damaged.
     #[error(
         "{}: its last {} MiB are damaged, more than a run cuts off; `hyperfold recover` saves the rest in another folder",
         .path.display(),
         .bytes >> 20
     )]
-    DamagedFar { path: PathBuf, bytes: u64 },
+    DamagedFar {
+        /// Path of the folder.
+        path: PathBuf,
+        /// Bytes that are damaged.
+        bytes: u64,
+    },
+    /// The folder has a run of another sweep.
     #[error("{}: the folder holds another run ({}); run it as it was, or name another folder", .path.display(), .differences.join("; "))]
-    OtherRun { path: PathBuf, differences: Vec<String> },
+    OtherRun {
+        /// Path of the folder.
+        path: PathBuf,
+        /// What differs, in words.
+        differences: Vec<String>,
+    },
+    /// A search that is carried on chooses otherwise than before.
     #[error(
         "{}: the search does not choose experiment {exp_id} any more, which an earlier run of it has finished: limits.wall_s ended other candidates then; \
          start over in a new folder, without limits.wall_s",
         .path.display()
     )]
-    OtherChoice { path: PathBuf, exp_id: u64 },
+    OtherChoice {
+        /// Path of the folder.
+        path: PathBuf,
+        /// Experiment that is finished and not chosen any more.
+        exp_id: u64,
+    },
+    /// A file of the folder is no regular file.
     #[error("{}: this is no regular file; remove it, or name another folder", .0.display())]
     NotRegular(PathBuf),
+    /// A file of the folder was changed while the run wrote to it.
     #[error("{}: it was changed by somebody else while it was in use", .0.display())]
     Changed(PathBuf),
+    /// A file cannot be read.
     #[error("cannot read {}", .path.display())]
-    Unreadable { path: PathBuf, source: std::io::Error },
+    Unreadable {
+        /// Path of the file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// The name is that of a file.
     #[error("--out {}: this is a file; name a folder", .0.display())]
     NotAFolder(PathBuf),
+    /// The folder cannot be created or written to.
     #[error("--out {}: the folder cannot be created or written to ({why}); name one in a place you may write to", .path.display())]
-    Cannot { path: PathBuf, why: String },
+    Cannot {
+        /// Path of the folder.
+        path: PathBuf,
+        /// What the system says.
+        why: String,
+    },
+    /// The folder was removed or replaced while the run wrote to it.
     #[error("{}: the folder was removed or replaced while the run wrote to it; what it held is not there any more: run again, into a folder that stays", .0.display())]
     FolderLost(PathBuf),
+    /// A file cannot be written.
     #[error("cannot write {}{}", .path.display(), remedy(.source))]
-    Io { path: PathBuf, source: std::io::Error },
+    Io {
+        /// Path of the file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A Parquet file cannot be written.
     #[error("{}: {source}", .path.display())]
-    Parquet { path: PathBuf, source: parquet::errors::ParquetError },
+    Parquet {
+        /// Path of the file.
+        path: PathBuf,
+        /// What the library says.
+        source: parquet::errors::ParquetError,
+    },
+    /// A JSON file cannot be written or read.
     #[error("{}: {source}", .path.display())]
-    Json { path: PathBuf, source: serde_json::Error },
+    Json {
+        /// Path of the file.
+        path: PathBuf,
+        /// What the library says.
+        source: serde_json::Error,
+    },
+    /// An experiment was reported that is not of the run, or twice.
     #[error("experiment {0} is not one of this run's, or was reported twice")]
     Unexpected(u64),
+    /// An experiment has another number of axis values than the sweep has axes.
     #[error("experiment {exp_id} has {got} axis values, its sweep has {axes} axes")]
-    AxisCount { exp_id: u64, got: usize, axes: usize },
+    AxisCount {
+        /// The experiment.
+        exp_id: u64,
+        /// Number of its values.
+        got: usize,
+        /// Number of axes.
+        axes: usize,
+    },
 }
 
 /// Returns advice about a disk error, if there is any.

@@ -10,6 +10,7 @@ use super::{ResultDir, ResultsError};
 /// An input file with the hash of its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InputFile {
+    /// Path of the file, as the sweep writes it.
     pub path: String,
     /// Hash in hexadecimal.
     pub sha256: String,
@@ -18,10 +19,13 @@ pub struct InputFile {
 /// Wall-clock seconds of a run's parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Seconds {
+    /// Reading and expanding the sweep.
     pub expanding: f64,
     /// Compiling GPU kernels; 0 on the CPU engine.
     pub compiling: f64,
+    /// Simulating, from the first experiment to the last.
     pub simulating: f64,
+    /// Writing results.
     pub writing: f64,
 }
 
@@ -31,6 +35,7 @@ pub struct Seconds {
 pub enum Outcome {
     /// Still running, or killed.
     Running,
+    /// All experiments have a result.
     Complete,
     /// Interrupted by Ctrl-C; complete results are written.
     Interrupted,
@@ -41,9 +46,13 @@ pub enum Outcome {
 /// The adapter that a GPU run used.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AdapterUsed {
+    /// Name of the device, as its driver gives it.
     pub name: String,
+    /// Interface to it: `vulkan`, `metal` or `dx12`.
     pub backend: String,
+    /// Name of the driver.
     pub driver: String,
+    /// The driver's version as it describes itself.
     pub driver_info: String,
 }
 
@@ -52,7 +61,9 @@ pub struct AdapterUsed {
 pub struct Manifest {
     /// Version of hyperfold.
     pub version: String,
+    /// Arguments of the program; for a run from code, of the caller's program.
     pub command_line: Vec<String>,
+    /// How the run ended.
     pub outcome: Outcome,
     /// Name of the sweep.
     pub name: String,
@@ -67,13 +78,17 @@ pub struct Manifest {
     /// Number of repeats of every configuration with other seeds; 0 in manifests without this field.
     #[serde(default)]
     pub replicas: u64,
+    /// Files that the sweep reads, with their hashes.
     pub inputs: Vec<InputFile>,
     /// Number of experiments of the sweep after constraints.
     pub experiments: u64,
     /// Number of experiments in this run (after `--limit` and `--shard`).
     pub selected: u64,
+    /// Number of experiments that ended well.
     pub ok: u64,
+    /// Number of experiments that do not fit a GPU's memory.
     pub oom: u64,
+    /// Number of experiments that failed.
     pub failed: u64,
     /// Number of them that come from the journal of an earlier run (`--resume`) or of shards (`merge`).
     #[serde(default)]
@@ -82,10 +97,13 @@ pub struct Manifest {
     pub engine: String,
     /// Why this engine was chosen.
     pub engine_reason: String,
+    /// GPUs that were used; empty on the CPU.
     pub adapters: Vec<AdapterUsed>,
     /// CPU threads.
     pub jobs: u64,
+    /// Wall time by what it was spent on.
     pub seconds: Seconds,
+    /// Warnings for the user.
     pub warnings: Vec<String>,
 }
 

@@ -7,8 +7,11 @@ use serde::{Deserialize, Serialize};
 /// The optional files and columns that a sweep asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outputs {
+    /// File `flows.csv`.
     pub flows: bool,
+    /// File `links.csv`.
     pub links: bool,
+    /// File `rtt.csv`.
     pub rtt: bool,
     /// `jobs.csv`, which every sweep with `[[job]]` tables has.
     #[serde(default)]
@@ -54,7 +57,9 @@ pub enum ClusterColumns {
 /// The columns of `results.csv` besides those of every run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ColumnSets {
+    /// Columns of clusters over days.
     pub cluster: ClusterColumns,
+    /// Whether there are columns of inference.
     pub serving: bool,
 }
 

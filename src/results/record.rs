@@ -2,7 +2,7 @@
 //!
 //! Layer: results. Plain data. Other layers fill it; [`super::rows`] and [`super::parquet_file`] write it.
 
-use super::bytes::Code;
+use super::bytes::{ByteInput, Code};
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
 use super::declare::{FileColumn, Shown, record};
 use super::job_record::{JobRecord, SharedLinkRecord};
@@ -50,7 +50,7 @@ impl Code for Status {
     fn put(&self, out: &mut Vec<u8>) {
         (*self as u8).put(out);
     }
-    fn get(input: &mut &[u8]) -> Option<Self> {
+    fn get(input: &mut ByteInput) -> Option<Self> {
         STATUSES.get(usize::from(u8::get(input)?)).copied()
     }
 }

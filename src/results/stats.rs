@@ -9,12 +9,17 @@ use super::value::{Micro, Ps};
 pub struct FctStats {
     /// Number of flows that completed.
     pub flows: u64,
+    /// Mean of their completion times.
     pub mean: Ps,
+    /// Median of their completion times.
     pub p50: Ps,
+    /// 99th percentile of their completion times.
     pub p99: Ps,
+    /// Longest of their completion times.
     pub max: Ps,
-    /// Median of completion time over the time on an empty network, for the flows whose ideal time is known; then the 99th percentile.
+    /// Median of completion time over the time on an empty network, for the flows whose ideal time is known.
     pub slowdown_p50: Option<Micro>,
+    /// 99th percentile of the same ratio.
     pub slowdown_p99: Option<Micro>,
 }
 

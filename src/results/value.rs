@@ -67,13 +67,19 @@ pub enum Cell {
     /// Does not apply, or is unknown.
     #[default]
     Empty,
+    /// A whole number.
     Int(i64),
+    /// A whole number that is not negative.
     Unsigned(u64),
+    /// A time, shown in nanoseconds.
     Ps(Ps),
+    /// A ratio in whole millionths.
     Micro(Micro),
     /// A value that is derived in reports; one that is not finite is shown as empty.
     Real(f64),
+    /// A truth value.
     Flag(bool),
+    /// A text.
     Text(String),
 }
 
@@ -159,6 +165,7 @@ impl From<&Value> for Cell {
             Value::Bool(v) => Cell::Flag(*v),
             Value::Choice(v) => Cell::from(*v),
             Value::Text(v) => Cell::from(v.as_ref()),
+            Value::Registered(policy) => Cell::from(policy.name()),
         }
     }
 }
@@ -190,6 +197,7 @@ pub enum ColumnKind {
 pub struct Axis {
     /// The dotted key, which is the column's name.
     pub key: String,
+    /// Type of its values.
     pub kind: ColumnKind,
 }
 

@@ -8,11 +8,18 @@ use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::thread::JoinHandle;
 use std::time::Instant;
 
-use hyperfold_config::sweep::{Selection, Shard, Sweep};
+use hyperfold_cluster::{
+    FailureModel, Placement, Scheduler, register_failure_model, register_placement, register_scheduler,
+};
+use hyperfold_config::spec::PolicyRegistry;
+use hyperfold_config::sweep::{self, Selection, SetOverrides, Shard, Sweep};
 use hyperfold_engine::gpu::DeviceChoice;
+use hyperfold_host::register_routing_policy;
+use hyperfold_network::routing::RoutingPolicy;
 use hyperfold_report::report;
 use hyperfold_results::{ExperimentRecord, Finished, Outcome, ResultDir};
 
+use crate::builders::sweep_builder::SweepBuilder;
 use crate::error::SessionError;
 use crate::folders::folder::ClaimedFolder;
 use crate::planning::plan::{self, LoadedSweep};
@@ -41,7 +48,7 @@ const WAITING: usize = 256;
 ///     .axis("transport.cc", ["dcqcn", "hpcc"])
 ///     .build()?;
 /// let mut slowest = 0;
-/// for result in Session::new(EngineChoice::Cpu).jobs(1).run(&sweep)? {
+/// for result in Session::new(EngineChoice::Cpu).threads(1).run(&sweep)? {
 ///     slowest = slowest.max(result?.record.makespan.expect("it ended well").0);
 /// }
 /// assert!(slowest > 0);
@@ -53,18 +60,26 @@ pub struct Session {
     selection: Selection,
     set: Vec<String>,
     resume: bool,
+    /// Policies that the program has registered.
+    registry: PolicyRegistry,
 }
 
 impl Session {
     /// Creates a session on an engine, with all threads, a memo in memory, and every experiment.
     pub fn new(engine: EngineChoice) -> Session {
         let settings = RunSettings { engine, ..RunSettings::default() };
-        Session { settings, selection: Selection::default(), set: Vec::new(), resume: false }
+        Session {
+            settings,
+            selection: Selection::default(),
+            set: Vec::new(),
+            resume: false,
+            registry: PolicyRegistry::default(),
+        }
     }
 
     /// Sets the number of CPU threads; at least one.
-    pub fn jobs(mut self, jobs: usize) -> Session {
-        self.settings.jobs = jobs.max(1);
+    pub fn threads(mut self, threads: usize) -> Session {
+        self.settings.threads = threads.max(1);
         self
     }
 
@@ -110,6 +125,103 @@ impl Session {
         self
     }
 
+    /// Registers a scheduler as a value of `scheduler.policy`, for sweeps that this session loads or begins. The version is part of what identifies results:
+    /// change it with the code and with the numbers in it.
+    ///
+    /// ```
+    /// use hyperfold_cluster::{Behind, ClusterJob, QueueKey, Scheduler};
+    /// use hyperfold_session::{EngineChoice, Session};
+    ///
+    /// struct LargestFirst;
+    ///
+    /// impl Scheduler for LargestFirst {
+    ///     fn key(&self, job: &ClusterJob) -> QueueKey {
+    ///         [u64::from(u32::MAX - job.gpus), job.submit_ms]
+    ///     }
+    ///     fn behind(&self) -> Behind {
+    ///         Behind::Overtakes
+    ///     }
+    /// }
+    ///
+    /// let session = Session::new(EngineChoice::Cpu).scheduler("largest", "1", LargestFirst)?;
+    /// let sweep = session
+    ///     .sweep("queues")
+    ///     .set("fidelity.mode", "job")
+    ///     .set("cluster.gpus", 64)
+    ///     .set("jobs.count", 20)
+    ///     .axis("scheduler.policy", ["backfill", "largest"])
+    ///     .build()?;
+    /// assert_eq!(session.run(&sweep)?.count(), 2);
+    /// # Ok::<(), hyperfold_session::SessionError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The name is taken, or name or version have characters that are not allowed.
+    pub fn scheduler(
+        mut self,
+        name: &str,
+        version: &str,
+        scheduler: impl Scheduler + 'static,
+    ) -> Result<Session, SessionError> {
+        register_scheduler(&mut self.registry, (name, version), Box::new(scheduler)).map_err(SessionError::Input)?;
+        Ok(self)
+    }
+
+    /// Registers a placement as a value of `scheduler.placement`, as [`Session::scheduler`] registers a scheduler.
+    ///
+    /// # Errors
+    /// The name is taken, or name or version have characters that are not allowed.
+    pub fn placement(
+        mut self,
+        name: &str,
+        version: &str,
+        placement: impl Placement + 'static,
+    ) -> Result<Session, SessionError> {
+        register_placement(&mut self.registry, (name, version), Box::new(placement)).map_err(SessionError::Input)?;
+        Ok(self)
+    }
+
+    /// Registers a failure model as a value of `failures.model`, as [`Session::scheduler`] registers a scheduler.
+    ///
+    /// # Errors
+    /// The name is taken, or name or version have characters that are not allowed.
+    pub fn failure_model(
+        mut self,
+        name: &str,
+        version: &str,
+        model: impl FailureModel + 'static,
+    ) -> Result<Session, SessionError> {
+        register_failure_model(&mut self.registry, (name, version), Box::new(model)).map_err(SessionError::Input)?;
+        Ok(self)
+    }
+
+    /// Registers a routing policy as a value of `routing.policy`, as [`Session::scheduler`] registers a scheduler.
+    ///
+    /// # Errors
+    /// The name is taken, or name or version have characters that are not allowed.
+    pub fn routing_policy(
+        mut self,
+        name: &str,
+        version: &str,
+        policy: impl RoutingPolicy + 'static,
+    ) -> Result<Session, SessionError> {
+        register_routing_policy(&mut self.registry, (name, version), Box::new(policy)).map_err(SessionError::Input)?;
+        Ok(self)
+    }
+
+    /// Reads, expands and checks a sweep file, whose values may name policies that are registered.
+    ///
+    /// # Errors
+    /// The sweep file is wrong, as for [`Sweep::load`].
+    pub fn load(&self, path: impl AsRef<Path>) -> Result<Sweep, SessionError> {
+        Ok(sweep::load_with(path.as_ref(), &SetOverrides::default(), &self.registry)?)
+    }
+
+    /// Begins a sweep made in code, whose values may name policies that are registered.
+    pub fn sweep(&self, name: impl Into<String>) -> SweepBuilder {
+        SweepBuilder::with_registry(name, self.registry.clone())
+    }
+
     /// Plans a run of the sweep. Simulates nothing.
     ///
     /// # Errors
@@ -122,7 +234,7 @@ impl Session {
     ///
     /// # Errors
     /// As [`Session::plan`], or there is no such engine.
-    pub fn run(&self, sweep: &Sweep) -> Result<Results, SessionError> {
+    pub fn run(&self, sweep: &Sweep) -> Result<ResultStream, SessionError> {
         let (planned, loaded) = self.planned(sweep)?;
         // Dropping the results stops only this run.
         let settings = RunSettings { interrupt: self.settings.interrupt.part(), ..self.settings.clone() };
@@ -138,7 +250,7 @@ impl Session {
             // The receiver may be gone.
             let _ = sender.send(RunEvent::Over(ran));
         });
-        Ok(Results {
+        Ok(ResultStream {
             expected: planned.selected.iter().copied().collect(),
             planned,
             engine,
@@ -195,6 +307,7 @@ impl Session {
 
 /// The summary of a run into a folder.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct RunSummary {
     /// How the run ended.
     pub outcome: Outcome,
@@ -229,8 +342,10 @@ fn pass_on(sink: &SyncSender<RunEvent>, update: Update) {
     let _ = sink.send(event);
 }
 
-/// The results of a run, in the order of `exp_id`. Dropping it stops the run.
-pub struct Results {
+/// The results of a run while they come, in the order of `exp_id`. Dropping it stops the run.
+///
+/// A run that is over is read from its folder: [`crate::RunRecords`], [`hyperfold_results::RunColumns`].
+pub struct ResultStream {
     planned: Planned,
     engine: EngineUsed,
     /// `exp_id`s still to come.
@@ -243,7 +358,7 @@ pub struct Results {
     warnings: Vec<String>,
 }
 
-impl Results {
+impl ResultStream {
     /// Returns the plan of the run.
     pub fn planned(&self) -> &Planned {
         &self.planned
@@ -271,7 +386,7 @@ impl Results {
     }
 }
 
-impl Iterator for Results {
+impl Iterator for ResultStream {
     type Item = Result<Finished, SessionError>;
 
     fn next(&mut self) -> Option<Result<Finished, SessionError>> {
@@ -301,7 +416,7 @@ impl Iterator for Results {
     }
 }
 
-impl Drop for Results {
+impl Drop for ResultStream {
     fn drop(&mut self) {
         self.interrupt.request();
         // Without the receiver, a thread that waits to send goes on.

@@ -111,7 +111,7 @@ pub struct RunSettings {
     /// The way in which steps reach a GPU.
     pub gpu_dispatch: GpuDispatch,
     /// CPU threads, at least 1.
-    pub jobs: usize,
+    pub threads: usize,
     /// Place in which simulated episodes are remembered.
     pub memo: MemoChoice,
     /// Asks the run to stop.
@@ -124,7 +124,7 @@ impl Default for RunSettings {
             engine: EngineChoice::Auto,
             devices: Vec::new(),
             gpu_dispatch: GpuDispatch::Auto,
-            jobs: std::thread::available_parallelism().map_or(1, usize::from),
+            threads: std::thread::available_parallelism().map_or(1, usize::from),
             memo: MemoChoice::Run,
             interrupt: Interrupt::default(),
         }

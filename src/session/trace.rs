@@ -10,7 +10,7 @@ use hyperfold_config::spec::{Config, Place, SpecError};
 use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_host::PrepareError;
 use hyperfold_host::outcomes::timeline::{RecordedSpan, Timeline, record};
-use hyperfold_results::{RunResults, Status};
+use hyperfold_results::{RunColumns, Status};
 use hyperfold_trace::{DEFAULT_LIMIT, Trace, perfetto, samples};
 
 use crate::error::SessionError;
@@ -61,7 +61,7 @@ fn of_manifest(mut error: SpecError) -> SpecError {
 ///
 /// # Errors
 /// There is no such experiment, or its inputs have changed.
-pub fn experiment(run: &RunResults, exp_id: u64) -> Result<(usize, Config), SessionError> {
+pub fn experiment(run: &RunColumns, exp_id: u64) -> Result<(usize, Config), SessionError> {
     let dir = run.path.display();
     let row = run.find(exp_id).ok_or_else(|| {
         SessionError::Input(format!("{dir}: it has no experiment {exp_id}; results.csv lists those that it has"))

@@ -1,8 +1,10 @@
 //! Timelines of experiments for Perfetto (<https://perfetto.dev>): TrackEvent packets of its protocol-buffer trace format.
 //!
-//! Layer: trace, above the command line, below batch, whose [`Timeline`] it shows. A server is a process, and a GPU is a thread with a track for each of its
-//! streams. Messages, pauses and queues of the network have processes of their own. In a cluster over days, each job and each server has a track. This module
-//! simulates nothing and opens no file.
+//! A server is a process, and a GPU is a thread with a track for each of its streams. Messages, pauses and queues of the network have processes of their own. In a
+//! cluster over days, each job and each server has a track.
+//!
+//! The timeline itself comes from `hyperfold-host` ([`Timeline`]) and `hyperfold-cluster`. This crate simulates nothing and opens no file.
+//! Start with `tracks.rs`.
 
 #![forbid(unsafe_code)]
 
@@ -27,6 +29,7 @@ pub fn samples(limit: usize) -> usize {
 /// A trace as the bytes of a file, and its contents.
 #[derive(Clone, Debug)]
 pub struct Trace {
+    /// The trace as Perfetto reads it: a protobuf message.
     pub bytes: Vec<u8>,
     /// Number of ops, messages and pauses shown.
     pub slices: usize,

@@ -20,14 +20,19 @@ const SMALL: u64 = 1 << 20;
 /// Experiments whose times have errors for the same reasons.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ExperimentClass {
+    /// Training, or a collective alone.
     pub workload: WorkloadClass,
     /// GPU generation.
     pub gpu: Arch,
+    /// Number format of its matrix products.
     pub precision: PrecisionClass,
     /// Name as in `workload.framework`; `nccl` for a collective.
     pub framework: String,
+    /// How the work is distributed, or which operation it is.
     pub parallelism: Parallelism,
+    /// Size of a collective.
     pub size: SizeClass,
+    /// How the time of its communication is found.
     pub network: NetworkClass,
     /// Name as in `cluster.server`. Empty if there is none.
     pub server: String,
@@ -37,7 +42,9 @@ pub struct ExperimentClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WorkloadClass {
+    /// Iterations of a training job.
     Training,
+    /// A collective operation alone.
     Collective,
 }
 
@@ -45,9 +52,13 @@ pub enum WorkloadClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PrecisionClass {
+    /// Number format bfloat16.
     Bf16,
+    /// FP8 with a scaling factor for a tensor.
     Fp8,
+    /// FP8 with a scaling factor for each 32 elements.
     Mxfp8,
+    /// FP4 with a scaling factor for each 16 elements.
     Nvfp4,
     /// For a collective, which only moves bytes.
     Any,
@@ -65,10 +76,13 @@ pub enum Parallelism {
     Sharded,
     /// The model has experts.
     Moe,
+    /// Collective: all-reduce.
     AllReduce,
     /// All-gather, reduce-scatter, broadcast or reduce.
     AllGather,
+    /// Collective: all-to-all.
     AllToAll,
+    /// Collective: send and receive between pairs.
     SendRecv,
 }
 
@@ -76,11 +90,13 @@ pub enum Parallelism {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SizeClass {
-    /// Within one server, up to 1 MiB. The next variant is above 1 MiB.
+    /// Within one server, up to 1 MiB.
     ServerSmall,
+    /// Within one server, above 1 MiB.
     ServerLarge,
-    /// Between servers, up to 1 MiB. The next variant is above 1 MiB.
+    /// Between servers, up to 1 MiB.
     ClusterSmall,
+    /// Between servers, above 1 MiB.
     ClusterLarge,
     /// For training.
     Any,
@@ -90,6 +106,7 @@ pub enum SizeClass {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkClass {
+    /// Packets are simulated.
     Packets,
     /// A formula gives the time of communication.
     ClosedForm,

@@ -38,18 +38,22 @@ impl Use {
 /// Error of times of a class against measurements. Relative; 0.05 is 5 %.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassError {
+    /// The class.
     #[serde(flatten)]
     pub class: ExperimentClass,
+    /// How the measured values were used: fitted, checked or doubtful.
     #[serde(rename = "use")]
     pub used: Use,
     /// GPUs of the measured machines, by their names in the assets, in alphabetical order.
     #[serde(default)]
     pub gpus: Vec<String>,
-    /// Number of rows with a result, and of rows without one.
+    /// Number of rows with a result.
     pub n: u64,
+    /// Number of rows without a result.
     pub without_result: u64,
-    /// Mean of the absolute errors, and mean of the errors. Above 0: simulated times are too long.
+    /// Mean of the absolute errors.
     pub mean: f64,
+    /// Mean of the errors. Above 0: simulated times are too long.
     pub bias: f64,
     /// 90th percentile of the absolute errors, by nearest rank. `None`: there are fewer than [`MIN_FOR_P90`] rows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -100,6 +104,7 @@ pub fn nearest_rank_90(ascending: &[f64]) -> f64 {
 /// The measured class that is nearest to an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearestClass<'a> {
+    /// Its error.
     pub error: &'a ClassError,
     /// What differs: names of features, or of settings that differ from the machine. Empty: the experiment is exactly of that class.
     pub differs: Vec<&'static str>,
@@ -119,6 +124,7 @@ impl NearestClass<'_> {
 /// Errors of all classes.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ClassErrors {
+    /// Every measured class, by its features.
     #[serde(rename = "class", default)]
     pub classes: Vec<ClassError>,
 }
@@ -178,10 +184,13 @@ impl ClassErrors {
 pub struct Worth {
     /// Column `validated_error`.
     pub text: Option<String>,
+    /// Column `validated_class`: the nearest measured class, and what differs.
     pub class: Option<String>,
     /// Mean of the absolute errors; 0.05 is 5 %.
     pub mean: Option<f64>,
+    /// 90th percentile of the absolute errors; 0.05 is 5 %.
     pub p90: Option<f64>,
+    /// Number of measured rows of that class.
     pub rows: Option<u64>,
 }
 

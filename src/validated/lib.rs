@@ -1,6 +1,13 @@
-//! Reliability of a result: the class of experiments that it belongs to, and the error of the nearest measured class.
+//! Reliability of a result: the class of experiments that it belongs to, and the error of the nearest class that was measured on machines.
 //!
-//! Layer: validated, below the layers that run sweeps. The numbers are an asset that `hyperfold validate --write-classes` writes. Nothing is simulated here.
+//! | part | content |
+//! |---|---|
+//! | `class` | what decides the class of an experiment |
+//! | `error` | errors of classes, and which class is nearest |
+//! | `changed`, `hardware` | what an experiment has otherwise than the machine it names, and notes on that |
+//!
+//! The errors are an asset, `assets/validation/classes.toml`, which `hyperfold validate --write-classes` writes. Nothing is computed or simulated here.
+//! `docs/explanation/fidelity.md` says what a class is worth. Start with `class.rs`.
 
 #![forbid(unsafe_code)]
 

@@ -1,7 +1,14 @@
-//! Compares the model with published measurements.
+//! Compares the model with published measurements, and fits keys to a user's own.
 //!
-//! Layer: validation, between the session and the command line. A measured row is an experiment of a sweep file and a value. Sweeps run as `hyperfold run`
-//! runs them. Rows that are not experiments, such as single kernels, come from the layers that predict them. It prints nothing and fits nothing.
+//! | part | content |
+//! |---|---|
+//! | `suites`, `tables`, `measured`, `row` | measured rows: experiments of sweep files, each with a value |
+//! | `run`, `summary` | rows are run as `hyperfold run` runs them, and summed up |
+//! | `components`, `collectives` | rows that are no experiments, such as single kernels |
+//! | `classes` | errors by class, for `hyperfold-validated` |
+//! | `calibrate` | keys of a sweep fitted to measurements |
+//!
+//! It prints nothing, and simulates through `hyperfold-session` alone. Start with `suites.rs`.
 
 #![forbid(unsafe_code)]
 

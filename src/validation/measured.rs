@@ -14,9 +14,13 @@ use hyperfold_validated::Use;
 pub struct MeasuredRow {
     /// `exp_id` of its experiment in the sweep.
     pub experiment: u64,
+    /// Name of the value in its table.
     pub name: String,
+    /// The value, in `unit`.
     pub value: f64,
+    /// Unit of the value.
     pub unit: Unit,
+    /// How the value was used: fitted, checked or doubtful.
     #[serde(rename = "use")]
     pub used: Use,
     /// Place of the value in the table's source.
@@ -28,14 +32,19 @@ pub struct MeasuredRow {
 /// Unit of a value, which also decides the column of `results.csv` that it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 pub enum Unit {
+    /// Time in seconds.
     #[serde(rename = "s")]
     Seconds,
+    /// Time in microseconds.
     #[serde(rename = "us")]
     Microseconds,
+    /// Tokens a second and GPU.
     #[serde(rename = "tokens/s/GPU")]
     TokensPerSecondPerGpu,
+    /// Bus bandwidth of a collective as nccl-tests defines it, in 10^9 bytes a second.
     #[serde(rename = "GB/s")]
     BusGigabytesPerSecond,
+    /// Peak of a GPU's memory, in GiB.
     #[serde(rename = "GiB")]
     PeakGibibytes,
 }

@@ -9,13 +9,18 @@ use hyperfold_validated::{ExperimentClass, Use};
 /// One measured quantity and its simulated value.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ValidationRow {
+    /// Name of the suite.
     pub suite: &'static str,
     /// Published table. Means and bounds are per table.
     pub table: String,
+    /// How the measured value was used: fitted, checked or doubtful.
     #[serde(rename = "use")]
     pub used: Use,
+    /// Name of the value in its table.
     pub name: String,
+    /// Unit of the measured and the simulated value.
     pub unit: String,
+    /// Measured value.
     pub measured: f64,
     /// Simulated value. `None`: there is no result; the note says why.
     pub simulated: Option<f64>,

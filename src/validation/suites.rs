@@ -15,7 +15,9 @@ use hyperfold_validated::Use;
 
 /// A suite of `hyperfold validate`.
 pub struct Suite {
+    /// Name on the command line.
     pub name: &'static str,
+    /// What it compares with what, in one line.
     pub about: &'static str,
     /// Bounds of the mean absolute relative error of each of its tables: for fitted rows, and for checked rows.
     bounds: [f64; 2],
@@ -35,14 +37,23 @@ enum Parts {
 /// Why a suite has no rows.
 #[derive(Debug, thiserror::Error)]
 pub enum SuiteError {
+    /// A folder of measurements has no sweep with measured values.
     #[error(
         "{file} has no sweeps with measured values; the suite `{suite}` looks for {file}/*.toml, each with a .csv of its name"
     )]
-    Empty { suite: &'static str, file: String },
+    Empty {
+        /// Name of the suite.
+        suite: &'static str,
+        /// Folder in which it looked.
+        file: String,
+    },
+    /// A table of the suite cannot be read.
     #[error(transparent)]
     Table(#[from] TableError),
+    /// A sweep of the suite cannot run.
     #[error(transparent)]
     Session(Box<SessionError>),
+    /// A value has no closed form.
     #[error(transparent)]
     ClosedForm(#[from] ClosedFormError),
 }

@@ -8,16 +8,21 @@ use hyperfold_validated::{Use, nearest_rank_90};
 /// Errors of the rows of one table, use, group and unit. Errors are relative; 0.05 is 5 %.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ErrorSummary {
+    /// Published table of the rows.
     pub table: String,
+    /// How the rows were used: fitted, checked or doubtful.
     pub used: Use,
+    /// Unit of the rows' values.
     pub unit: String,
     /// Group of the rows; see [`ValidationRow::group`].
     pub group: String,
-    /// Number of rows, and of rows without a result.
+    /// Number of rows, those without a result included.
     pub rows: usize,
+    /// Number of rows without a result.
     pub without_result: usize,
-    /// Mean of the absolute errors, and mean of the errors. Above 0: simulated values are too large.
+    /// Mean of the absolute errors.
     pub mean: f64,
+    /// Mean of the errors. Above 0: simulated values are too large.
     pub bias: f64,
     /// 90th percentile of the absolute errors, by nearest rank.
     pub p90: f64,

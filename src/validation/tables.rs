@@ -13,17 +13,32 @@ use hyperfold_config::sweep::Sweep;
 pub struct MeasuredTable {
     /// Name of the two files without their extensions.
     pub name: String,
+    /// The sweep, expanded.
     pub sweep: Sweep,
+    /// Measured values of its experiments, in the order of the file.
     pub rows: Vec<MeasuredRow>,
 }
 
 /// What is wrong with the files of a table.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
+    /// A file cannot be read, or is no CSV with the columns of measured values.
     #[error("{file}: {why}")]
-    File { file: String, why: String },
+    File {
+        /// Path of the file.
+        file: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A row names no experiment of the sweep, or has a value that cannot be.
     #[error("{file}: {why}")]
-    Row { file: String, why: String },
+    Row {
+        /// Path of the file.
+        file: String,
+        /// What is wrong, and in which row.
+        why: String,
+    },
+    /// The sweep file is wrong.
     #[error(transparent)]
     Sweep(#[from] hyperfold_config::spec::SpecError),
 }

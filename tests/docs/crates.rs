@@ -161,6 +161,7 @@ fn every_crate_is_a_member_and_has_a_page() {
         let page: String = lib.lines().filter_map(|l| l.strip_prefix("//!")).collect();
         let words = page.split_whitespace().count();
         assert!((25..=400).contains(&words), "src/{name}/lib.rs: a page of {words} words");
+        assert!(page.contains("Start with"), "src/{name}/lib.rs: the page does not say where to start reading");
     }
 }
 

@@ -69,13 +69,8 @@ fn finished(exp_id: u64) -> Finished {
         links: vec![link],
         rtt: vec![RttRecord { flow_id: 0, sample: Ps(10), rtt: Ps(20_010) }],
         jobs: vec![JobRecord { job: "a".into(), start: Ps(5), end: Some(Ps(1_000_005)), ..JobRecord::default() }],
-        shared_links: Vec::new(),
-        cluster_timeline: vec![],
-        cluster_jobs: vec![],
-        cluster_congestion: vec![],
-        cluster_map: vec![],
-        requests: Vec::new(),
         stats: StatsRecord { packet_hops_simulated: 10, batches: 1, wall_s: 0.5, ..Default::default() },
+        ..Finished::default()
     }
 }
 

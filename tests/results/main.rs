@@ -16,6 +16,7 @@ mod old_folders;
 #[cfg(unix)]
 mod output;
 mod python;
+mod registered;
 mod report;
 mod resume;
 mod shards;

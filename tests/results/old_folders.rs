@@ -1,18 +1,21 @@
 //! Folders that an earlier build wrote are still read, and come out with the same bytes.
 //!
-//! `tests/corpus/old-folders/NAME` is what `hyperfold run NAME.toml --out NAME --engine cpu` wrote there, without the log and the report. Where the layout of
-//! the journal has changed on purpose, they are written anew, and the changelog says that journals from before are not read.
+//! `tests/corpus/old-folders/NAME` is what `hyperfold run NAME.toml --out NAME --engine cpu` wrote there, without the log and the report. Who adds a field to a
+//! record makes the folders of [`NAMES`] lack it: they go to [`EARLIER`], and are written anew for this list.
 
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use hyperfold_results::rows::COMPANIONS;
-use hyperfold_results::{ExperimentRecord, Finished, Outputs, RunResults, StatsRecord};
+use hyperfold_results::{ExperimentRecord, Finished, Outputs, RunColumns, StatsRecord};
 
 use crate::support::program::Folder;
 
+/// Folders of builds whose records have all fields.
 const NAMES: [&str; 4] = ["cluster", "folding", "inference", "packets"];
+/// Folders whose records lack fields: the first has no `critical_rank`, `retransmissions` and `slowed_by`.
+const EARLIER: [&str; 1] = ["earlier"];
 
 fn stored(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/old-folders").join(name)
@@ -37,11 +40,36 @@ fn all_files_come_out_of_the_journal_of_an_earlier_build() {
 }
 
 #[test]
+fn a_journal_that_lacks_fields_gives_all_columns_that_it_had() {
+    let folder = Folder::new(&[]);
+    for name in EARLIER {
+        let ran = folder.run(&["recover", stored(name).to_str().unwrap(), "--out", name]);
+        assert!(ran.code < 2, "{name}: {}", ran.stderr);
+        for file in fs::read_dir(stored(name)).unwrap() {
+            let file = file.unwrap().file_name().into_string().unwrap();
+            if !file.ends_with(".csv") {
+                continue;
+            }
+            let text = fs::read_to_string(stored(name).join(&file)).unwrap();
+            folder.write("before.csv", &text);
+            for column in text.lines().next().unwrap().split(',') {
+                let values = folder.column(&format!("{name}/{file}"), column);
+                assert_eq!(values, folder.column("before.csv", column), "{name}/{file}: {column}");
+            }
+        }
+    }
+    // What it lacks is empty, and a folder without other files is read from its journal.
+    assert_eq!(folder.column("earlier/results.csv", "retransmissions"), ["", ""]);
+    let run = RunColumns::open(&stored("earlier")).unwrap();
+    assert!(run.column("retransmissions").is_some() && run.rows.len() == 2);
+}
+
+#[test]
 fn what_is_read_of_a_file_is_all_that_it_has() {
     let outputs = Outputs { jobs_of_flows: true, ..Outputs::default() };
     let mut n_files = 0;
     for name in NAMES {
-        let run = RunResults::open(&stored(name)).unwrap();
+        let run = RunColumns::open(&stored(name)).unwrap();
         let mut read: BTreeMap<u64, Finished> = BTreeMap::new();
         for row in 0..run.rows.len() {
             let exp_id = run.exp_id(row);

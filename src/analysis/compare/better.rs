@@ -5,7 +5,9 @@
 /// Whether less or more of a metric is better.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Better {
+    /// Less is better, as of times.
     Less,
+    /// More is better, as of throughputs.
     More,
 }
 

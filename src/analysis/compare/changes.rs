@@ -11,11 +11,13 @@ use hyperfold_results::Cell;
 /// A configuration of a later folder and the configuration of the first folder that it is compared with.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Change {
-    /// Indices in [`Study::configurations`] of the later configuration, and of its partner in the base.
+    /// Index of the later configuration in [`Study::configurations`].
     pub configuration: usize,
+    /// Index of its partner in the base in [`Study::configurations`].
     pub of_base: usize,
-    /// Means of the metric: in the later folder, and in the base.
+    /// Mean of the metric in the later folder.
     pub now: f64,
+    /// Mean of the metric in the base.
     pub then: f64,
     /// Whether the change is at most the uncertainty of one of the two.
     pub tied: bool,

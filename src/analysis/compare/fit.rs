@@ -26,6 +26,7 @@ pub struct LevelEffect {
     pub level: usize,
     /// Number of configurations with this level.
     pub n: usize,
+    /// The effect, on the scale of its axis: [`AxisEffect::scale`].
     pub effect: f64,
     /// The 95 % interval by replicas. `None`: nothing was repeated, or all repeats gave the same value.
     pub interval: Option<(f64, f64)>,
@@ -36,7 +37,9 @@ pub struct LevelEffect {
 /// Effects of the levels of an axis.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AxisEffect {
+    /// Index of the axis among those of the study.
     pub axis: usize,
+    /// Whether effects are ratios or differences.
     pub scale: Scale,
     /// Whether there are blocks that differ in this axis alone. If not, effects are differences of averages, which other axes may explain.
     pub matched: bool,

@@ -15,20 +15,7 @@ pub(super) fn ok(exp_id: u64, config: &str, axes: &[&str], makespan_ps: u64) -> 
     let axes = axes.iter().map(|a| a.parse().map_or_else(|_| Cell::from(*a), Cell::Int)).collect();
     let mut record = ExperimentRecord::new(exp_id, config.into(), format!("e{exp_id}"), 0, exp_id, axes);
     record.makespan = Some(Ps(makespan_ps));
-    Finished {
-        record,
-        flows: Vec::new(),
-        links: Vec::new(),
-        rtt: Vec::new(),
-        jobs: Vec::new(),
-        shared_links: Vec::new(),
-        cluster_timeline: Vec::new(),
-        cluster_jobs: Vec::new(),
-        cluster_congestion: Vec::new(),
-        cluster_map: Vec::new(),
-        requests: Vec::new(),
-        stats: StatsRecord::default(),
-    }
+    Finished { record, stats: StatsRecord::default(), ..Finished::default() }
 }
 
 /// The experiment `f` with an iteration of this compute time and exposed data-parallel communication, in ps.

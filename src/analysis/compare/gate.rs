@@ -8,7 +8,7 @@
 
 use hyperfold_base::nearest::nearest_column;
 use hyperfold_config::sweep::condition::{Condition, ConditionNames};
-use hyperfold_results::{Cell, RunResults, Status};
+use hyperfold_results::{Cell, RunColumns, Status};
 
 use super::pairs::{differences, partners};
 use super::{CompareError, Section, Study};
@@ -26,7 +26,9 @@ pub struct GateCondition {
 /// An experiment that meets the condition.
 #[derive(Clone, Debug)]
 pub struct Hit {
+    /// Index of its folder in [`Study::runs`].
     pub run: usize,
+    /// Its row in that folder, from 0.
     pub row: usize,
     /// Row of the matching experiment in the base.
     pub base: Option<usize>,
@@ -39,6 +41,7 @@ pub struct Hit {
 pub struct GateVerdict {
     /// Number of experiments that were checked.
     pub checked: usize,
+    /// Experiments that meet the condition: the gate fails if there is one.
     pub hits: Vec<Hit>,
     /// Number of experiments that do not fit into memory, and whose partners in the base do not either.
     pub oom: usize,
@@ -177,9 +180,9 @@ impl GateCondition {
                 None => (gate.checked(study), name.as_str()),
             };
             let has =
-                |run: &RunResults| run.column(column).is_some_and(|c| run.rows.iter().any(|row| row[c] != Cell::Empty));
+                |run: &RunColumns| run.column(column).is_some_and(|c| run.rows.iter().any(|row| row[c] != Cell::Empty));
             // If no experiment completed, nothing can be decided. Then each experiment counts as a hit, with its own reason.
-            let completed = |run: &RunResults| (0..run.rows.len()).any(|row| run.status(row) == Status::Ok);
+            let completed = |run: &RunColumns| (0..run.rows.len()).any(|row| run.status(row) == Status::Ok);
             let failed_since = uses_base && !runs.iter().any(completed) && has(&study.runs[0]);
             if !runs.iter().any(has) && !failed_since {
                 let paths: Vec<String> = runs.iter().map(|r| r.path.display().to_string()).collect();
@@ -210,7 +213,7 @@ impl GateCondition {
         if name == BASE { Some(&self.implied) } else { name.strip_prefix("base.") }
     }
 
-    fn checked<'a>(&self, study: &'a Study) -> &'a [RunResults] {
+    fn checked<'a>(&self, study: &'a Study) -> &'a [RunColumns] {
         &study.runs[usize::from(study.runs.len() > 1)..]
     }
 

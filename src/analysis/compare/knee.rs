@@ -15,9 +15,10 @@ pub const HOLDS_FROM: f64 = 0.99;
 /// One and a half times the rounding step of a share in `results.csv`.
 const ROUNDING: f64 = 1.5e-6;
 
-/// A rate that was tried, in requests per second.
+/// A rate that was tried.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct TriedRate {
+    /// The rate, in requests per second.
     pub rate: f64,
     /// Share of requests that kept both bounds, as the mean over replicas.
     pub within: f64,

@@ -4,7 +4,7 @@
 
 use hyperfold_base::nearest::nearest_column;
 use hyperfold_config::spec::split_job_name;
-use hyperfold_results::{ColumnKind, ColumnRole, RunResults};
+use hyperfold_results::{ColumnKind, ColumnRole, RunColumns};
 
 use super::better::Better;
 use super::{CompareError, Study};
@@ -12,7 +12,9 @@ use super::{CompareError, Study};
 /// A column that experiments are ranked by.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RankingMetric {
+    /// Name of the column in `results.csv`.
     pub name: String,
+    /// Which of two values is better.
     pub better: Better,
 }
 
@@ -136,7 +138,7 @@ pub fn available(study: &Study) -> Vec<String> {
 }
 
 /// Names of the numeric outcomes that at least one experiment of these folders has, in the order of columns.
-pub fn available_in(runs: &[RunResults]) -> Vec<String> {
+pub fn available_in(runs: &[RunColumns]) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for run in runs {
         for (column_idx, column) in run.columns.iter().enumerate() {

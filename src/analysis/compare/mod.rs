@@ -56,20 +56,44 @@ use hyperfold_results::{Cell, ReadError};
 /// Why results cannot be compared. The user can fix all of these.
 #[derive(Debug, Error)]
 pub enum CompareError {
+    /// A folder has no results, or damaged ones.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// A folder is named twice.
     #[error("{0}: given twice; name different folders")]
     Twice(String),
+    /// An option names a column that there is not, or that has no numbers.
     #[error("{option}: there is no metric `{name}`; {hint}")]
-    Metric { option: &'static str, name: String, hint: String },
+    Metric {
+        /// The option.
+        option: &'static str,
+        /// The name that the user wrote.
+        name: String,
+        /// Names that would do.
+        hint: String,
+    },
+    /// No experiment has a value of the metric.
     #[error("no experiment has a result to rank by; `status` and `error` in results.csv say why")]
     Nothing,
+    /// A Pareto front cannot be made; the text says why.
     #[error("--pareto: {0}")]
     Pareto(String),
+    /// The experiment to explain does not exist, or has nothing to explain.
     #[error("--explain {pick}: {why}")]
-    Pick { pick: String, why: String },
+    Pick {
+        /// The experiment as the user wrote it.
+        pick: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The condition of a gate cannot be read.
     #[error("--fail-if `{text}`: {why}")]
-    Gate { text: String, why: String },
+    Gate {
+        /// The condition as the user wrote it.
+        text: String,
+        /// What is wrong with it.
+        why: String,
+    },
 }
 
 /// A table of findings, as plain data. The code that prints it chooses the form.
@@ -79,7 +103,9 @@ pub struct Section {
     pub kind: &'static str,
     /// One line for people.
     pub title: String,
+    /// Headings of the columns.
     pub columns: Vec<String>,
+    /// Rows, each with a cell for every column.
     pub rows: Vec<Vec<Cell>>,
     /// Remarks about the table.
     pub notes: Vec<String>,

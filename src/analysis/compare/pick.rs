@@ -8,7 +8,9 @@ use hyperfold_results::Cell;
 /// An experiment that the user named: the index of its folder, and its row there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pick {
+    /// Index of its folder in [`Study::runs`].
     pub run: usize,
+    /// Its row in that folder, from 0.
     pub row: usize,
 }
 

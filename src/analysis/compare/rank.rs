@@ -13,6 +13,7 @@ use hyperfold_results::Cell;
 pub struct Ranked {
     /// Index in [`Study::configurations`].
     pub configuration: usize,
+    /// Values of the metric over its replicas.
     pub sample: Sample,
     /// Rank, counted from 1. Tied configurations share the rank of the best of them.
     pub rank: usize,
@@ -25,6 +26,7 @@ pub struct Ranked {
 pub struct RankedGroup {
     /// Axes that distinguish this group from others, and their values.
     pub question: Vec<(String, Cell)>,
+    /// Configurations with a value of the metric, best first.
     pub ranked: Vec<Ranked>,
     /// Indices of the configurations without a value of the metric.
     pub without: Vec<usize>,

@@ -3,11 +3,11 @@
 //! Layer: compare. `jobs.csv` has a summary. `shared_links.csv` has every link, if a run wrote it.
 
 use super::{CompareError, Section};
-use hyperfold_results::read::RunResults;
+use hyperfold_results::read::RunColumns;
 use hyperfold_results::{Cell, SharedLinkRecord};
 
 /// An experiment: its name beside another one (`a`), its run and its row.
-type Named<'a> = (&'static str, &'a RunResults, usize);
+type Named<'a> = (&'static str, &'a RunColumns, usize);
 
 /// Table of the links that jobs of one or two experiments share. `None`: no job shares a link. Notes name at most `top` jobs of a link.
 pub(super) fn section(experiments: &[Named], top: usize) -> Result<Option<Section>, CompareError> {

@@ -7,8 +7,11 @@
 pub struct Sample {
     /// Number of replicas that have a value.
     pub n: usize,
+    /// Mean, in the metric's unit.
     pub mean: f64,
+    /// Smallest value.
     pub low: f64,
+    /// Largest value.
     pub high: f64,
     /// Standard deviation with n - 1 in the denominator; 0 for a single value.
     pub deviation: f64,
@@ -68,6 +71,7 @@ pub fn tied_in_pairs(a: &[(u64, f64)], b: &[(u64, f64)]) -> Option<bool> {
 /// Variance of a single value, estimated from all samples together.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Pooled {
+    /// The variance, in the metric's unit squared.
     pub variance: f64,
     /// Degrees of freedom; 0 if nothing was repeated.
     pub freedom: usize,

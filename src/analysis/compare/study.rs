@@ -8,7 +8,7 @@ use std::path::Path;
 use toml::de::DeValue;
 
 use hyperfold_config::spec::{self, Key, KeyId, Value, Values};
-use hyperfold_results::{Cell, RunResults, Status};
+use hyperfold_results::{Cell, RunColumns, Status};
 
 use super::carried::CarriedRuns;
 use super::levels::Levels;
@@ -24,6 +24,7 @@ pub struct StudyConfiguration {
     pub run: usize,
     /// `exp_id` of its first replica.
     pub exp_id: u64,
+    /// Key of the configuration: the column `config_key`.
     pub config_key: String,
     /// Row numbers of its replicas, ascending.
     pub rows: Vec<usize>,
@@ -36,9 +37,10 @@ pub struct StudyConfiguration {
 /// Results of one or several folders.
 pub struct Study {
     /// The folders. The first is the base of comparisons.
-    pub runs: Vec<RunResults>,
+    pub runs: Vec<RunColumns>,
     /// Axes of all folders, and keys that no folder varies but that differ between folders. Dotted names, in the order of the folders.
     pub axes: Vec<String>,
+    /// Configurations of all folders, folder by folder.
     pub configurations: Vec<StudyConfiguration>,
     /// For each folder, its experiments that carried rates on.
     pub carried: Vec<CarriedRuns>,
@@ -51,11 +53,11 @@ impl Study {
     /// # Errors
     /// A folder cannot be read, or is given twice.
     pub fn open(dirs: &[impl AsRef<Path>]) -> Result<Study, CompareError> {
-        let mut runs: Vec<RunResults> = Vec::new();
+        let mut runs: Vec<RunColumns> = Vec::new();
         let mut seen = Vec::new();
         for dir in dirs {
             let dir = dir.as_ref();
-            let run = RunResults::open(dir)?;
+            let run = RunColumns::open(dir)?;
             let real = dir.canonicalize().unwrap_or_else(|_| dir.to_path_buf());
             if seen.contains(&real) {
                 return Err(CompareError::Twice(dir.display().to_string()));
@@ -190,7 +192,7 @@ impl Study {
 
 fn of_run(
     run_idx: usize,
-    run: &RunResults,
+    run: &RunColumns,
     axes: &[String],
     fixed: &[(&'static Key, Value)],
     audits: &BTreeMap<u64, f64>,
@@ -241,7 +243,7 @@ fn of_run(
 
 /// Keys and values that a sweep sets for all its experiments. Keys that it varies are left out, and keys that only control what is written or how long it may
 /// run.
-fn fixed_keys(run: &RunResults) -> Vec<(&'static Key, Value)> {
+fn fixed_keys(run: &RunColumns) -> Vec<(&'static Key, Value)> {
     fn walk(prefix: &str, table: &toml::Table, keys: &mut Vec<(&'static Key, Value)>) {
         for (name, entry) in table {
             let dotted = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };

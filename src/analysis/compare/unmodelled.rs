@@ -9,9 +9,11 @@ use hyperfold_network::routing::{PolicyKeys, routing_policy};
 /// Kind of traffic that crossed links of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Crossed {
+    /// No traffic: times come from formulas, or nothing is sent.
     Nothing,
     /// Flows with fair rates.
     Flows,
+    /// Packets, one by one.
     Packets,
     /// Iterations of a cluster's jobs over days, as flows or as packets.
     Iterations,
@@ -24,7 +26,9 @@ pub enum Crossed {
 pub struct ComparedOutcome {
     /// Index of its value on each axis, among the values that occur.
     pub values: Vec<u32>,
+    /// Key of the configuration: the column `config_key`.
     pub config_key: String,
+    /// Traffic that crossed its network.
     pub crossed: Crossed,
     /// Whether packets of a flow take several paths.
     pub sprays: bool,

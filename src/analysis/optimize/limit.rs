@@ -35,6 +35,7 @@ pub struct SearchLimit {
 /// Whether a candidate meets all limits.
 #[derive(Clone, Debug, PartialEq)]
 pub enum WithinLimits {
+    /// The candidate meets all limits.
     Yes,
     /// A value that decides it is not known.
     Unknown,

@@ -19,7 +19,9 @@ pub struct Objective {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{name}` is no column of results.csv with numbers; {hint}")]
 pub struct ObjectiveError {
+    /// The name that the user wrote.
     pub name: String,
+    /// Names that would do.
     pub hint: String,
 }
 

@@ -34,7 +34,9 @@ pub enum SearchLevel {
 /// Number of candidates that are simulated at each level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
+    /// Most candidates that are simulated with coarse packets; 0: that level is left out.
     pub coarse: usize,
+    /// Most candidates that are run in full.
     pub full: usize,
 }
 
@@ -84,18 +86,32 @@ pub trait Evaluate {
 pub enum Fate {
     /// The candidate is chosen for a full run.
     Full,
-    /// The candidate is left out: the level that it reached, and its rank there among `of` candidates.
-    Left { at: SearchLevel, rank: usize, of: usize },
+    /// The candidate is left out.
+    Left {
+        /// The level that it reached.
+        at: SearchLevel,
+        /// Its rank there, from 1.
+        rank: usize,
+        /// Number of candidates there.
+        of: usize,
+    },
     /// The candidate has no value.
-    Out { at: SearchLevel, why: String },
+    Out {
+        /// The level that gave none.
+        at: SearchLevel,
+        /// The reason.
+        why: String,
+    },
 }
 
 /// Findings of a search about one candidate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CandidateFindings {
+    /// Its estimated values. `None`: it cannot be estimated.
     pub estimate: Option<Vec<Option<f64>>>,
     /// The estimate, corrected by the coarse simulation.
     pub coarse: Option<Vec<f64>>,
+    /// What became of it.
     pub fate: Fate,
 }
 

@@ -35,12 +35,14 @@ pub struct Configuration {
     pub levels: Vec<u32>,
     /// Index of its value on each axis, among the values that occur. Equal to the level if values are not binned.
     pub values: Vec<u32>,
+    /// Index of its group in [`Design::groups`].
     pub group: usize,
 }
 
 /// The design of a sheet.
 #[derive(Clone, Debug, Default)]
 pub struct Design {
+    /// Axes of the sweep, with their levels.
     pub axes: Vec<AxisLevels>,
     /// Configurations, in the order of their first experiment.
     pub configurations: Vec<Configuration>,

@@ -1,6 +1,6 @@
 //! Loads a result folder as a sheet.
 //!
-//! Layer: recommendation. [`RunResults`] says what columns mean. The digits of numbers are taken from `results.csv` if they match the number in the Parquet file, so
+//! Layer: recommendation. [`RunColumns`] says what columns mean. The digits of numbers are taken from `results.csv` if they match the number in the Parquet file, so
 //! that a page shows exact decimals. It interprets nothing.
 
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use crate::compare::Questions;
 use crate::compare::metric::objectives;
 use hyperfold_base::input;
 use hyperfold_results::memory_meter;
-use hyperfold_results::read::{ColumnRole, ReadError, RunResults};
+use hyperfold_results::read::{ColumnRole, ReadError, RunColumns};
 use hyperfold_results::{Cell, ColumnKind, FoldingRecord, Manifest, StatsRecord};
 
 use thiserror::Error;
@@ -19,19 +19,28 @@ use super::sheet::{Holds, Sheet, SheetColumn};
 /// Why a folder cannot be loaded.
 #[derive(Debug, Error)]
 pub enum LoadError {
+    /// The results cannot be read.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// A CSV file of the folder is damaged.
     #[error("{}: {source}", .path.display())]
-    Csv { path: PathBuf, source: csv::Error },
+    Csv {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong, and in which line.
+        source: csv::Error,
+    },
 }
 
 /// The small files of a result folder. `flows.csv` and `links.csv` can be large; they are read later, when it is known which experiments are shown.
 pub struct LoadedFolder {
+    /// Content of `results.csv`.
     pub sheet: Sheet,
     /// Columns of `stats.csv`, in the order of the sheet's rows. Empty if there is no such file.
     pub stats: Vec<SheetColumn>,
     /// Possible relative error of the times of each row, by [`StatsRecord::times_error`]. `None`: there is no `stats.csv`.
     pub times_error: Option<SheetColumn>,
+    /// Content of `manifest.json`.
     pub manifest: Manifest,
     /// A sentence about whether the run is complete.
     pub state: String,
@@ -46,7 +55,7 @@ pub struct LoadedFolder {
 /// # Errors
 /// It is no result folder, or one of its files is damaged.
 pub fn load(dir: &Path) -> Result<LoadedFolder, LoadError> {
-    let run = RunResults::open(dir)?;
+    let run = RunColumns::open(dir)?;
     let exact = exact_texts(dir, &run)?;
     let column = |c: usize| {
         let cell_text = |row: usize| match &exact {
@@ -90,7 +99,7 @@ pub fn load(dir: &Path) -> Result<LoadedFolder, LoadError> {
 }
 
 /// Texts of `results.csv`, in the order of the rows. `None`: there is no such file, or its numbers are not those of the rows.
-fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>, LoadError> {
+fn exact_texts(dir: &Path, run: &RunColumns) -> Result<Option<Vec<Vec<String>>>, LoadError> {
     let path = dir.join("results.csv");
     if !path.is_file() {
         return Ok(None);
@@ -118,7 +127,7 @@ fn exact_texts(dir: &Path, run: &RunResults) -> Result<Option<Vec<Vec<String>>>,
 }
 
 /// Columns of `stats.csv` and of the error of times, in the order of the rows. Cells are empty for rows that the file lacks.
-fn stats(run: &RunResults) -> Result<(Vec<SheetColumn>, Option<SheetColumn>), LoadError> {
+fn stats(run: &RunColumns) -> Result<(Vec<SheetColumn>, Option<SheetColumn>), LoadError> {
     /// Columns of folding that are shown where measured rates were carried on.
     const CARRIED: [&str; 2] = ["carried_skips", "carried_drift"];
     let mut records: Vec<Option<StatsRecord>> = vec![None; run.rows.len()];

@@ -16,6 +16,7 @@ pub struct Metric {
     pub label: String,
     /// Unit for the page to format numbers by: `ns`, `bytes`, `gbps`, `share`, or empty.
     pub unit: &'static str,
+    /// Whether less or more of it is better.
     pub better: Better,
 }
 

@@ -24,6 +24,7 @@ pub struct Alternative {
     pub tied: bool,
     /// Number of groups whose way of simulating has every axis in which it differs from the recommended design. All groups if none has.
     pub groups: usize,
+    /// Its cost in US dollars, if it is known.
     pub cost_usd: Option<f64>,
 }
 
@@ -52,8 +53,11 @@ pub struct Recommendation {
 
 /// Recommendation of a result folder, with its metric, its sheet and its design.
 pub struct Recommended {
+    /// The metric by which designs are ranked.
     pub metric: Metric,
+    /// Results of the folder.
     pub sheet: Sheet,
+    /// Axes and configurations of the sheet.
     pub design: Design,
     /// The recommendation. `None`: no design completed for every kind of work, or there is only one design.
     pub recommendation: Option<Recommendation>,

@@ -15,6 +15,7 @@ pub struct MetricSamples {
     pub values: Vec<Option<MeasuredValue>>,
     /// Cost of each configuration in US dollars, if it is known.
     pub cost_usd: Vec<Option<f64>>,
+    /// Whether less or more of it is better.
     pub better: Better,
 }
 

@@ -12,14 +12,18 @@ use crate::compare::levels::number;
 /// Type of the values of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holds {
+    /// Finite numbers, or nothing.
     Number,
+    /// Any text.
     Text,
 }
 
 /// One column of `results.csv`.
 #[derive(Clone, Debug)]
 pub struct SheetColumn {
+    /// Heading of the column.
     pub name: String,
+    /// Type of its values.
     pub holds: Holds,
     /// Text of each row, as in the file. Empty if the column does not apply.
     pub text: Vec<String>,
@@ -43,6 +47,7 @@ impl SheetColumn {
 /// All experiments of a folder.
 #[derive(Clone, Debug, Default)]
 pub struct Sheet {
+    /// Columns in the order of the file, each with a text for every row.
     pub columns: Vec<SheetColumn>,
     /// Indices of the columns that are axes of the sweep.
     pub axes: Range<usize>,

@@ -12,6 +12,7 @@ use super::samples::MetricSamples;
 /// The best configuration of a group, and what changes when one axis takes another value. Among equally good configurations it is the cheapest.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
+    /// Index of the best configuration.
     pub best: usize,
     /// The configurations tied with it, including itself, in the order of the ranking.
     pub leaders: Vec<usize>,
@@ -30,6 +31,7 @@ pub struct Verdict {
 /// The effect of one axis around the best configuration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deciding {
+    /// Index of the axis in [`Design::axes`](super::design::Design::axes).
     pub axis: usize,
     /// Configurations that differ from the best only in this axis, best first: index, how much worse (relative), and whether they are tied.
     pub others: Vec<(usize, f64, bool)>,
@@ -237,7 +239,7 @@ mod tests {
         let v = with(GRID, Better::Less, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((v.best, v.leaders.len(), v.lead, v.threshold), (0, 2, Some(0.1), Some(0.0)));
         let found: Vec<(usize, bool, f64)> = v.decides.iter().map(|d| (d.axis, d.decides(), d.others[0].1)).collect();
-        assert_eq!(found, [(1, Better::More, 0.5), (0, Better::More, 0.1), (2, Better::Less, 0.0)]);
+        assert_eq!(found, [(1, true, 0.5), (0, true, 0.1), (2, false, 0.0)]);
         let more = with(GRID, Better::More, |d, m, r| verdict(d, m, &r[0])).unwrap();
         assert_eq!((more.best, more.lead), (3, Some(10.0 / 160.0)));
     }

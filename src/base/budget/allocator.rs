@@ -125,6 +125,7 @@ pub fn give_back() {
     }
 }
 
+/// Does nothing: other systems have no such call.
 #[cfg(not(all(target_os = "linux", target_env = "gnu")))]
 pub fn give_back() {}
 

@@ -37,7 +37,7 @@ type MakeModel = fn(&FailureKeys) -> Box<dyn FailureModel>;
 /// All failure models by name. `"trace"` is not among them, because its failures are listed.
 pub const FAILURE_MODELS: &[(&str, MakeModel)] = for_each_failure_model!(by_name);
 
-/// The failure model that the keys name. `None`: failures are listed in a trace.
+/// The built-in failure model that the keys name. `None`: failures are listed in a trace, or the model is registered.
 pub(super) fn failure_model(keys: &FailureKeys) -> Option<Box<dyn FailureModel>> {
     FAILURE_MODELS.iter().find(|(known, _)| *known == keys.model).map(|(_, make)| make(keys))
 }

@@ -4,13 +4,13 @@
 
 use std::sync::Arc;
 
-use hyperfold_config::spec::{Config, IterationKeys, PolicyChoice, Steady};
-use hyperfold_network::routing::{PayloadClock, PolicyKeys, RoutingPolicy, routing_policy};
+use hyperfold_config::spec::{Config, IterationKeys, Steady};
+use hyperfold_network::routing::{PayloadClock, RoutingPolicy};
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind};
 use hyperfold_network::transport::Transport;
 
 use super::super::error::ClusterError;
-use hyperfold_host::{ClassProgram, PrepareError};
+use hyperfold_host::{ClassProgram, PrepareError, named_routing_policy};
 
 /// Number of parts in which a flow is divided when links are shared. A sprayed flow puts some of the parts on each of its paths.
 pub(super) const WHOLE: u32 = 1 << 16;
@@ -56,13 +56,7 @@ impl IterationFabric {
             }
             ranks[server].push(rank);
         }
-        let policy = match &config.routing.policy {
-            PolicyChoice::Named { name, max_paths } => {
-                let keys = PolicyKeys { seed: config.routing.seed, max_paths: *max_paths };
-                routing_policy(name, keys).expect("choices of the key are the registry's names").into()
-            }
-            PolicyChoice::File { .. } => unreachable!("job mode takes no routes of a file"),
-        };
+        let policy = named_routing_policy(config).expect("job mode takes no routes of a file").into();
         let mut nics = vec![(0, 0); net.nodes.len()];
         for link in net.links.iter().filter(|l| net.is_packet_link(l)).rev() {
             (nics[link.a as usize], nics[link.b as usize]) =

@@ -83,7 +83,9 @@ pub struct IterationSummary {
     pub audited: u64,
     /// Sum over all audited jobs of the relative difference of the iteration time, in millionths.
     pub error_sum_ppm: u64,
+    /// Number of jobs in the audited sets.
     pub audited_jobs: u64,
+    /// Largest of these differences, in millionths.
     pub error_most_ppm: u64,
 }
 

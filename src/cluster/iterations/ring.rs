@@ -60,14 +60,14 @@ pub(super) fn ring(
     let (crossed, by_arc) = crossed_by(&edges);
     let ack_parts = fabric.ack_parts();
     let fair = |&(arc, data, acks): &(ArcIdx, u32, u32)| fair_bps(capacity(net, arc), parts(data, acks, ack_parts));
-    let max_bps = crossed.iter().map(fair).min().unwrap_or(u64::MAX);
-    let tight = crossed.iter().filter(|load| fair(load) == max_bps).map(|(arc, ..)| *arc).collect();
+    let ring_bps = crossed.iter().map(fair).min().unwrap_or(u64::MAX);
+    let tight = crossed.iter().filter(|load| fair(load) == ring_bps).map(|(arc, ..)| *arc).collect();
     let max_hops = edges.iter().map(hops).max().unwrap_or(0);
     let longest = (edges.iter().position(|edge| hops(edge) == max_hops).unwrap_or(0) as u32, max_hops);
     let work = JobWork::Ring(RingWork { compute_ps, steps, bytes });
     // No edge of a ring is faster than its slowest edge.
     let max_on_arc = |&(_, data, acks): &(ArcIdx, u32, u32)| {
-        (u128::from(max_bps) * u128::from(parts(data, acks, ack_parts)) / u128::from(WHOLE)) as u64
+        (u128::from(ring_bps) * u128::from(parts(data, acks, ack_parts)) / u128::from(WHOLE)) as u64
     };
     let max_bps = crossed.iter().map(max_on_arc).collect();
     Ok(Some(JobTraffic { work, edges, crossed, max_bps, tight, by_arc, longest, hosts: Vec::new() }))

@@ -17,9 +17,13 @@ pub(crate) fn announce_jobs(n: u64) {
 /// A job as it was submitted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterJob {
+    /// Name of the job.
     pub name: Arc<str>,
+    /// User who submits it.
     pub user: Arc<str>,
+    /// Time of its arrival, in ms.
     pub submit_ms: u64,
+    /// GPUs that it asks for.
     pub gpus: u32,
     /// Time that its work takes on all of its GPUs in one rack, without checkpoints, in ms.
     pub duration_ms: u64,

@@ -167,12 +167,12 @@ pub(crate) fn schedule(state: &mut ClusterState, placement: &dyn Placement, stop
     if state.servers.free_gpus() >= gpus {
         state.stranded = state.servers.free_gpus();
     }
-    if state.scheduler.behind() == Behind::Waits || state.servers.free_gpus() == 0 {
+    if state.behind == Behind::Waits || state.servers.free_gpus() == 0 {
         return;
     }
     let behind: Vec<u32> =
         state.queue.range((Bound::Excluded(blocked), Bound::Unbounded)).take(keys.depth).map(|(_, job)| *job).collect();
-    if state.scheduler.behind() == Behind::Overtakes {
+    if state.behind == Behind::Overtakes {
         for job in behind {
             if stop.step() || state.servers.free_gpus() == 0 {
                 break;

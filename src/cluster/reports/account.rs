@@ -14,9 +14,11 @@ pub struct UnheldGpus {
     pub free: u64,
     /// Part of `free`: all free GPUs, if they are enough for the first job of the queue but it cannot get them where they are; else 0.
     pub stranded: u64,
+    /// GPUs on servers under repair.
     pub down: u64,
     /// GPUs without a job on servers that are drained or in maintenance.
     pub drained: u64,
+    /// GPUs of spare servers.
     pub spare: u64,
 }
 
@@ -30,15 +32,21 @@ pub struct Account {
     pub slowdown: i128,
     /// Part of `slowdown` that other jobs cause.
     pub company: u128,
+    /// Writes of checkpoints.
     pub checkpoint: u128,
+    /// Restarts, until work goes on.
     pub restart: u128,
     /// Work that was lost and had to be done again.
     pub rolled_back: u128,
+    /// GPUs in service that no job holds.
     pub free: u128,
     /// Part of `free`: see [`UnheldGpus::stranded`].
     pub stranded: u128,
+    /// GPUs on servers under repair.
     pub down: u128,
+    /// GPUs without a job on servers that are drained or in maintenance.
     pub drained: u128,
+    /// GPUs of spare servers.
     pub spare: u128,
     /// Share of the rack uplinks of running jobs that checkpoint writes of other jobs took, times the GPU time of these jobs, in millionths of a
     /// GPU-nanosecond. It is reported separately and is not part of `total`.

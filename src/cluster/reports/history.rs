@@ -10,10 +10,13 @@ use crate::servers::{GpuShare, ServerUse};
 /// Activity of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobActivity {
+    /// Waits in the queue.
     Waits,
-    /// Runs on `gpus` GPUs. `slowdown_ppm` is its time over its time at full speed, in millionths.
+    /// Runs on GPUs.
     Runs {
+        /// GPUs that it holds.
         gpus: u32,
+        /// Its time over its time at full speed, in millionths.
         slowdown_ppm: u64,
     },
 }
@@ -21,28 +24,40 @@ pub enum JobActivity {
 /// Activity of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerActivity {
-    /// Runs a job, given by its number, on `gpus` of its GPUs.
-    Job { job: u32, gpus: u32 },
+    /// Runs a job.
+    Job {
+        /// Number of the job.
+        job: u32,
+        /// GPUs that the job holds of it.
+        gpus: u32,
+    },
     /// Any other use than running jobs.
     Apart(ServerUse),
 }
 
-/// Activity of a job or a server during a period. `of` is the number of the job or server.
+/// Activity of a job or a server during a period.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ActivityTime<T> {
+    /// Number of the job or server.
     pub of: u32,
+    /// Begin of the period, in ms.
     pub from_ms: u64,
+    /// End of the period, in ms.
     pub to_ms: u64,
+    /// What it does.
     pub what: T,
 }
 
 /// Complete record, by job and by server, each in the order of time.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ClusterHistory {
+    /// Activities of jobs, by job and time.
     pub jobs: Vec<ActivityTime<JobActivity>>,
+    /// Activities of servers, by server and time.
     pub servers: Vec<ActivityTime<ServerActivity>>,
     /// Name, user and requested GPUs of each job.
     pub names: Vec<(Arc<str>, Arc<str>, u32)>,
+    /// End of the record, in ms.
     pub end_ms: u64,
 }
 

@@ -9,13 +9,18 @@ const GROUPS: usize = 48;
 /// Largest number of bins. Above it, pairs of bins are merged and the time between looks doubles.
 const BINS: usize = 128;
 
-/// GPUs of a group of servers by state, summed over the looks of a bin: used by jobs, idle, down, drained or in maintenance, and spare.
+/// GPUs of a group of servers by state, summed over the looks of a bin.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ServerGroupUse {
+    /// GPUs that jobs hold.
     pub used: u64,
+    /// GPUs in service that no job holds.
     pub idle: u64,
+    /// GPUs on servers under repair.
     pub down: u64,
+    /// GPUs without a job on servers that are drained or in maintenance.
     pub drained: u64,
+    /// GPUs of spare servers.
     pub spare: u64,
 }
 
@@ -32,8 +37,11 @@ impl ServerGroupUse {
 /// One bin of time of the map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterMapBin {
+    /// Begin of the bin, in ms.
     pub from_ms: u64,
+    /// End of the bin, in ms.
     pub to_ms: u64,
+    /// How often the servers were looked at.
     pub looks: u64,
     /// Sums of each group of servers.
     pub groups: Vec<ServerGroupUse>,

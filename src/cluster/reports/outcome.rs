@@ -19,20 +19,33 @@ const BOUND_MS: u64 = 600_000;
 /// Outcome of one job.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterJobOutcome {
+    /// Name of the job.
     pub name: Arc<str>,
+    /// User who submitted it.
     pub user: Arc<str>,
+    /// Priority: a higher number is more important.
     pub priority: u32,
+    /// GPUs that it asked for.
     pub gpus: u32,
+    /// Time of its arrival, in ms.
     pub submit_ms: u64,
+    /// Time of its first start, in ms. `None`: it never ran.
     pub start_ms: Option<u64>,
+    /// Time at which it was done or given up, in ms. `None`: neither.
     pub end_ms: Option<u64>,
+    /// Time that its work takes on all of its GPUs in one rack, without checkpoints, in ms.
     pub duration_ms: u64,
+    /// What had become of it at the end.
     pub phase: JobPhase,
     /// Time in the queue in ms, including the time after restarts.
     pub queued_ms: u64,
+    /// How often a failure made it start again.
     pub restarts: u64,
+    /// How often the scheduler took its GPUs away.
     pub preemptions: u64,
+    /// Time of work that was lost, in ns: on each of its GPUs.
     pub lost_ns: u128,
+    /// How much slower than alone in one rack it was.
     pub speed: ClusterJobSpeed,
     /// Name of its class.
     pub class: Option<Arc<str>>,
@@ -56,28 +69,38 @@ pub struct ClusterJobSpeed {
 /// A period in which a job could not fill its NICs, because other jobs sent over the same link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterCongestion {
+    /// Name of the job.
     pub job: Arc<str>,
+    /// Begin of the period, in ms.
     pub from_ms: u64,
+    /// End of the period, in ms.
     pub to_ms: u64,
     /// The most crowded link that the job shared.
     pub link: String,
     /// The job that arrived when the period began. `None`: no job arrived then.
     pub set_off_by: Option<Arc<str>>,
-    /// Mean over the period of the job's time over its time alone in the same place, in millionths. The next field is the largest value.
+    /// Mean over the period of the job's time over its time alone in the same place, in millionths.
     pub slowdown_ppm: u64,
+    /// Largest value of that ratio, in millionths.
     pub worst_slowdown_ppm: u64,
-    /// At the worst moment: the rate at which the job sent over the rate of its NICs, in millionths; and the other jobs that sent over the link.
+    /// At the worst moment: the rate at which the job sent over the rate of its NICs, in millionths.
     pub nic_ppm: u64,
+    /// At the worst moment: the other jobs that sent over the link.
     pub sharing: Vec<Arc<str>>,
 }
 
 /// Use of a group of servers in a bin of time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClusterMapRow {
+    /// Begin of the bin, in ms.
     pub from_ms: u64,
+    /// End of the bin, in ms.
     pub to_ms: u64,
+    /// First server of the group.
     pub first_server: u32,
+    /// Number of servers of the group.
     pub servers: u32,
+    /// How often the servers were looked at in the bin.
     pub looks: u64,
     /// Sums over all looks of the bin.
     pub gpus: ServerGroupUse,
@@ -86,15 +109,25 @@ pub struct ClusterMapRow {
 /// State of the cluster at a moment.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ClusterSample {
+    /// The moment, in ms.
     pub at_ms: u64,
+    /// Jobs in the queue.
     pub waiting_jobs: u64,
+    /// GPUs that the jobs in the queue ask for.
     pub waiting_gpus: u64,
+    /// Jobs that hold GPUs.
     pub running_jobs: u64,
+    /// GPUs that jobs hold.
     pub busy_gpus: u64,
+    /// GPUs in service that no job holds.
     pub free_gpus: u64,
+    /// Part of `free_gpus` that the first job of the queue cannot get where they are, although they would be enough.
     pub stranded_gpus: u64,
+    /// GPUs on servers under repair.
     pub down_gpus: u64,
+    /// GPUs without a job on servers that are drained or in maintenance.
     pub drained_gpus: u64,
+    /// GPUs of spare servers.
     pub spare_gpus: u64,
     /// GPUs of jobs that other jobs slow down.
     pub slowed_gpus: u64,
@@ -103,24 +136,33 @@ pub struct ClusterSample {
 /// Outcome of a simulated cluster.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ClusterOutcome {
+    /// Time that was simulated, in ms.
     pub span_ms: u64,
+    /// GPU time by what it was spent on.
     pub account: Account,
+    /// Outcomes of the jobs, in the order of their arrival.
     pub jobs: Vec<ClusterJobOutcome>,
+    /// States at regular times.
     pub samples: Vec<ClusterSample>,
     /// Congested periods. Empty if iterations are not simulated.
     pub congestion: Vec<ClusterCongestion>,
     /// Map of the servers over time. Empty if it is not asked for.
     pub map: Vec<ClusterMapRow>,
+    /// Number of failures of servers.
     pub failures: u64,
+    /// Number of drains of servers.
     pub drains: u64,
+    /// How often a job was moved to other servers.
     pub migrations: u64,
-    /// How often a job went on with fewer GPUs. The next field counts how often a job got some back.
+    /// How often a job went on with fewer GPUs.
     pub shrinks: u64,
+    /// How often a job got some of its GPUs back.
     pub grows: u64,
     /// Time of checkpoint writes over the time that they would have taken alone, in millionths. `None`: jobs do not share the storage.
     pub write_slowdown_ppm: Option<u64>,
     /// Jain's fairness index over users: 1 if all users are slowed down alike. `None`: no job is done.
     pub fairness: Option<f64>,
+    /// Cost and energy.
     pub bill: Bill,
     /// Counts of simulated iterations. `None`: iterations are not simulated.
     pub iterations: Option<IterationSummary>,
@@ -131,8 +173,11 @@ pub struct ClusterOutcome {
 /// Mean, median and 99th percentile of some times.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Distribution {
+    /// Mean, in ms.
     pub mean_ms: u64,
+    /// Median, in ms.
     pub p50_ms: u64,
+    /// 99th percentile, in ms.
     pub p99_ms: u64,
 }
 

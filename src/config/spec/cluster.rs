@@ -9,6 +9,7 @@ use super::applies_when::iterates;
 use super::error::Conflict;
 use super::key_id::KeyId;
 use super::mix::mix;
+use super::registered::RegisteredPolicy;
 use super::scale::{PPM, scaled};
 use super::value::{JobValues, Values};
 
@@ -18,19 +19,27 @@ const MS_PER_HOUR: f64 = 3.6e6;
 /// A cluster over days, with jobs as wholes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterRun {
+    /// Where the jobs come from.
     pub jobs: JobSource,
     /// Classes of jobs: the `[[job]]` tables, in their order.
     pub classes: Vec<JobClassKeys>,
+    /// Value of `jobs.comm_share`, in millionths.
     pub comm_share_ppm: u64,
+    /// Value of `jobs.min_share`, in millionths.
     pub min_share_ppm: u64,
+    /// When a job that shrank gets GPUs back.
     pub grow: GrowBack,
     /// End of the simulation, ms; `None`: when the last job has ended.
     pub end_ms: Option<u64>,
+    /// Keys of `scheduler`.
     pub scheduler: SchedulerKeys,
     /// How iterations are simulated; `None`: speeds are assumed.
     pub iterations: Option<IterationKeys>,
+    /// Keys of `checkpoint`.
     pub checkpoint: CheckpointKeys,
+    /// Keys of `failures`.
     pub failures: FailureKeys,
+    /// Value of `output.timeline_s`, ms.
     pub timeline_ms: u64,
     /// Whether to record the use of groups of servers over time.
     pub map: bool,
@@ -39,7 +48,9 @@ pub struct ClusterRun {
 /// A class of jobs, from a `[[job]]` table. The [`super::JobSection`] of that name describes what its jobs run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobClassKeys {
+    /// Name of the `[[job]]`.
     pub name: Arc<str>,
+    /// GPUs of each of its jobs.
     pub gpus: u32,
     /// Whether its jobs train a model by several replicas, and so can go on with fewer.
     pub has_replicas: bool,
@@ -50,6 +61,7 @@ pub struct JobClassKeys {
 /// How iterations of jobs are simulated, and their size if no trace or class gives it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IterationKeys {
+    /// Whether iterations are simulated as packets, not as flows.
     pub as_packets: bool,
     /// Number of iterations of the slowest job of a set.
     pub count: u32,
@@ -57,8 +69,11 @@ pub struct IterationKeys {
     pub within_ppm: u64,
     /// Whether results of a simulated set are reused.
     pub remembers: bool,
+    /// Value of `scheduler.iterations_audit`, in millionths.
     pub audit_ppm: u64,
+    /// Value of `scheduler.iterations_audit_bound`, in millionths.
     pub audit_bound_ppm: u64,
+    /// Seed of the choice of audited sets.
     pub seed: u64,
     /// Computing time by number of GPUs, as (GPUs, ps), ascending.
     pub compute_ps: Vec<(u32, u64)>,
@@ -89,33 +104,49 @@ fn between(points: &[(u32, u64)], x: u32) -> u64 {
 /// The source of a cluster's jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobSource {
-    Trace { path: PathBuf },
+    /// A CSV file with a job a line.
+    Trace {
+        /// Path of the file.
+        path: PathBuf,
+    },
+    /// Jobs that are drawn from distributions.
     Generated(JobGenerator),
 }
 
 /// Parameters of generated jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobGenerator {
+    /// The distributions.
     pub like: JobsLike,
+    /// Value of `jobs.count`.
     pub count: u64,
     /// Requested GPU time over available GPU time, millionths; 0: all jobs arrive at once.
     pub load_ppm: u64,
+    /// Value of `jobs.users`.
     pub users: u32,
+    /// Value of `jobs.high_share`, in millionths.
     pub high_share_ppm: u64,
+    /// Seed of all that is drawn.
     pub seed: u64,
 }
 
 /// The distribution of generated jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JobsLike {
+    /// Sizes and durations as in Microsoft's trace of Philly.
     Philly,
+    /// Sizes and durations as in Alibaba's trace of its GPU cluster.
     Alibaba,
+    /// Drawn evenly between bounds.
     Uniform {
+        /// Least and most GPUs of a job.
         gpus: (u32, u32),
+        /// Least and longest duration, ms.
         duration_ms: (u64, u64),
     },
     /// Drawn by the weights of their classes.
     Classes {
+        /// Least and longest duration, ms.
         duration_ms: (u64, u64),
     },
 }
@@ -123,24 +154,34 @@ pub enum JobsLike {
 /// The scheduler: which job runs next, and on which GPUs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SchedulerKeys {
-    /// Value of `scheduler.policy`, one of its choices.
+    /// Value of `scheduler.policy`: one of its choices, or the name of `own_policy`.
     pub policy: String,
-    /// Value of `scheduler.placement`, one of its choices.
+    /// Scheduler that the program registered under that name. `None`: `policy` is built in.
+    pub own_policy: Option<RegisteredPolicy>,
+    /// Value of `scheduler.placement`: one of its choices, or the name of `own_placement`.
     pub placement: String,
+    /// Placement that the program registered under that name. `None`: `placement` is built in.
+    pub own_placement: Option<RegisteredPolicy>,
     /// Slowdown by number of racks that a job spans, as (racks, factor in millionths), ascending.
     pub slowdown: Vec<(u32, u64)>,
     /// Most GPUs of each user at a time.
     pub quotas: Vec<(String, u32)>,
+    /// Value of `scheduler.depth`.
     pub depth: usize,
+    /// Whether jobs of higher priority take GPUs away from others.
     pub preempt: bool,
+    /// Value of `scheduler.low_delay_s`, ms; 0 without priorities.
     pub low_delay_ms: u64,
+    /// Whether `scheduler.defragment` is on.
     pub defragment: bool,
+    /// Value of `scheduler.move_s`, ms.
     pub move_ms: u64,
 }
 
 /// When a job that shrank gets GPUs back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GrowBack {
+    /// It keeps running with fewer.
     Never,
     /// After its next checkpoint.
     AtCheckpoint,
@@ -153,6 +194,7 @@ pub enum GrowBack {
 pub enum WritesShare {
     /// Nothing: every job has the storage to itself.
     Nothing,
+    /// The storage.
     Storage,
     /// The storage, the NICs of servers, and the links out of racks.
     Fabric,
@@ -161,22 +203,30 @@ pub enum WritesShare {
 /// When and how jobs save their state.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CheckpointKeys {
+    /// When jobs save.
     pub policy: CheckpointPolicy,
+    /// Value of `checkpoint.cost_s`, ms.
     pub cost_ms: u64,
     /// Time of writing to storage in addition to `cost_ms`, per GPU of a job, ps.
     pub ps_per_gpu: u64,
+    /// Resources that writes share.
     pub share: WritesShare,
     /// Data of each GPU, bits.
     pub bits_per_gpu: u64,
+    /// Value of `checkpoint.storage_gbps`, bps.
     pub storage_bps: u64,
+    /// Value of `checkpoint.restart_s`, ms.
     pub restart_ms: u64,
 }
 
 /// The interval between checkpoints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CheckpointPolicy {
+    /// Jobs do not save.
     Never,
+    /// Jobs save at regular intervals.
     Every {
+        /// Time of work between two checkpoints, ms.
         work_ms: u64,
     },
     /// The optimum of Young 1974, from each job's cost and mean time between failures.
@@ -186,37 +236,60 @@ pub enum CheckpointPolicy {
 /// Failures, repairs and spares.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FailureKeys {
-    /// Value of `failures.model`, one of its choices.
+    /// Value of `failures.model`: one of its choices, or the name of `own_model`.
     pub model: String,
+    /// Failure model that the program registered under that name. `None`: `model` is built in.
+    pub own_model: Option<RegisteredPolicy>,
     /// The trace that `model = "trace"` reads.
     pub path: Option<PathBuf>,
+    /// Value of `failures.weibull_shape`, in thousandths.
     pub shape_milli: u64,
     /// Mean times between failures, ms; 0: never.
     pub gpu_mtbf_ms: u64,
+    /// Value of `failures.host_mtbf_h`, ms.
     pub host_mtbf_ms: u64,
+    /// Value of `failures.link_mtbf_h`, ms.
     pub link_mtbf_ms: u64,
+    /// Value of `failures.switch_mtbf_h`, ms.
     pub switch_mtbf_ms: u64,
+    /// Value of `failures.straggler_mtbf_h`, ms.
     pub straggler_mtbf_ms: u64,
+    /// Value of `failures.repair_h`, ms.
     pub repair_ms: u64,
+    /// Value of `failures.switch_repair_h`, ms.
     pub switch_repair_ms: u64,
+    /// Value of `failures.straggler_h`, ms.
     pub straggler_ms: u64,
+    /// Value of `failures.straggler_slowdown`, in millionths.
     pub straggler_ppm: u64,
+    /// Value of `failures.max_restarts`.
     pub max_restarts: u64,
+    /// Value of `failures.hot_spares`.
     pub hot_spares: u32,
+    /// Value of `failures.cold_spares`.
     pub cold_spares: u32,
+    /// Value of `failures.hot_swap_s`, ms.
     pub hot_swap_ms: u64,
+    /// Value of `failures.cold_swap_s`, ms.
     pub cold_swap_ms: u64,
+    /// Regular drains of servers; `None`: there are none.
     pub drain: Option<DrainKeys>,
+    /// Seed of all failures.
     pub seed: u64,
 }
 
 /// Maintenance, server after server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DrainKeys {
+    /// Value of `failures.drain_every_h`, ms.
     pub every_ms: u64,
+    /// Value of `failures.drain_servers`.
     pub servers: u32,
+    /// Value of `failures.drain_h`, ms.
     pub takes_ms: u64,
+    /// Value of `failures.drain_wait_h`, ms.
     pub wait_ms: u64,
+    /// Value of `failures.drain_risk`, in millionths.
     pub risk_ppm: u64,
 }
 
@@ -283,7 +356,9 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
         end_ms: Some(hours(KeyId::JobsHours)).filter(|&end| end > 0),
         scheduler: SchedulerKeys {
             policy: v.text(KeyId::SchedulerPolicy).to_string(),
+            own_policy: v.registered(KeyId::SchedulerPolicy).cloned(),
             placement: v.text(KeyId::SchedulerPlacement).to_string(),
+            own_placement: v.registered(KeyId::SchedulerPlacement).cloned(),
             slowdown: slowdown(v)?,
             quotas: quotas(v)?,
             depth: v.int(KeyId::SchedulerDepth) as usize,
@@ -313,6 +388,7 @@ pub(super) fn cluster_run(v: &Values, dir: &Path, seed: u64) -> Result<ClusterRu
         },
         failures: FailureKeys {
             model: v.text(KeyId::FailuresModel).to_string(),
+            own_model: v.registered(KeyId::FailuresModel).cloned(),
             path: trace.then(|| path(KeyId::FailuresPath, "failures.model = \"trace\"")).transpose()?,
             shape_milli: scaled(v.float(KeyId::FailuresShape), 1e3),
             gpu_mtbf_ms: hours(KeyId::GpuMtbf),

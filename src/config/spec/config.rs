@@ -29,15 +29,21 @@ use hyperfold_network::transport::{EcnThresholds, TierBuffers};
 /// Everything that describes one experiment.
 #[derive(Clone, Debug)]
 pub struct Config {
+    /// Section `cluster`: GPUs and servers.
     pub cluster: ClusterSection,
+    /// Section `topology`: the network.
     pub topology: TopologySection,
+    /// Section `routing`: how packets choose paths.
     pub routing: Routing,
     /// The workload; [`WorkloadSection::Jobs`] if there are several jobs.
     pub workload: WorkloadSection,
     /// The jobs; `None`: there is only `[base.workload]`.
     pub jobs: Option<JobsSection>,
+    /// Section `limits`: when a simulation ends early.
     pub limits: LimitsSection,
+    /// Section `output`: what is written.
     pub output: OutputSection,
+    /// Section `cost`: prices and powers.
     pub cost: CostKeys,
     /// The seed of this experiment's replica; every other seed is derived from it.
     pub seed: u64,
@@ -84,9 +90,10 @@ impl Config {
                 },
             },
         };
-        let policy = match v.text(KeyId::Policy) {
-            "file" => PolicyChoice::File { path: path(KeyId::RoutingPath, "routing.policy = \"file\"")? },
-            name => PolicyChoice::Named { name: name.to_string(), max_paths: u32_of(KeyId::MaxPaths) },
+        let policy = match (v.registered(KeyId::Policy), v.text(KeyId::Policy)) {
+            (Some(policy), _) => PolicyChoice::Registered(policy.clone()),
+            (None, "file") => PolicyChoice::File { path: path(KeyId::RoutingPath, "routing.policy = \"file\"")? },
+            (None, name) => PolicyChoice::Named { name: name.to_string(), max_paths: u32_of(KeyId::MaxPaths) },
         };
         let ecn_by_rate = ecn_by_rate(v)?;
         if v.int(KeyId::Gpus) > MAX_GPUS {
@@ -372,6 +379,7 @@ impl Config {
 /// What becomes one flow at flow level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joining {
+    /// Each message is a flow.
     Nothing,
     /// Each collective over rings.
     Collectives,
@@ -386,9 +394,13 @@ pub struct Steady {
     pub rates: bool,
     /// Index of the choice of `fidelity.steady_metric`.
     pub metric: u32,
+    /// Value of `fidelity.steady_theta`, in millionths.
     pub theta_ppm: u32,
+    /// Value of `fidelity.steady_samples`.
     pub samples: u32,
+    /// Value of `fidelity.steady_interval_ns`, ns.
     pub interval_ns: u32,
+    /// Value of `fidelity.audit`, in millionths.
     pub audit_ppm: u32,
     /// Bound of the mean relative error in audits.
     pub audit_bound: f64,

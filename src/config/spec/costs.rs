@@ -8,15 +8,19 @@ use super::value::{Value, Values};
 /// Price in dollars and power in watts of one part of each kind, if the user gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CostKeys {
+    /// A GPU.
     pub gpu: (Option<f64>, Option<f64>),
     /// One server without its GPUs and NICs.
     pub server: (Option<f64>, Option<f64>),
+    /// A NIC.
     pub nic: (Option<f64>, Option<f64>),
+    /// A switch.
     pub switch: (Option<f64>, Option<f64>),
     /// A link with both ends and the cable.
     pub link: (Option<f64>, Option<f64>),
     /// Years over which the price counts in `usd_per_mtoken`.
     pub years: f64,
+    /// Value of `cost.usd_per_kwh`.
     pub usd_per_kwh: f64,
 }
 

@@ -90,13 +90,28 @@ fn remark(key: &Key) -> String {
     }
 }
 
+/// Describes the accepted values of a key as briefly as a table of keys needs it. The page's head says how to read it.
+fn accepts_briefly(key: &Key) -> String {
+    match key.kind {
+        KeyKind::Int { min, max } if min != max => format!("whole, {min} to {max}"),
+        KeyKind::Float { min, max, .. } => format!("{min} to {max}"),
+        KeyKind::Choice { .. } => key.accepts().trim_start_matches("one of ").to_string(),
+        KeyKind::Path => "a path".to_string(),
+        KeyKind::Files => "a path, or what the paths of several files begin with".to_string(),
+        _ => key.accepts(),
+    }
+}
+
 /// Returns every key of `[base]` as Markdown tables: name, accepted values, default, meaning.
 pub fn reference_markdown() -> String {
-    let mut out = String::from("# Keys of `[base]`\n");
+    let mut out = String::from(
+        "# Keys of `[base]`\n\nNumbers lie between the two that are named, and are whole where it says so. Of several texts one is taken. Paths are \
+         relative to the sweep file.\n",
+    );
     for (section, about) in SECTIONS {
         let _ = write!(out, "\n## {section}: {about}\n\n| key | accepts | default | meaning |\n|---|---|---|---|\n");
         for key in KEYS.iter().filter(|k| k.name.split('.').next() == Some(section)) {
-            let cells = [key.accepts(), key.default_text(), key.doc.to_string()].map(|c| c.replace('|', "\\|"));
+            let cells = [accepts_briefly(key), key.default_text(), key.doc.to_string()].map(|c| c.replace('|', "\\|"));
             let _ = writeln!(out, "| `{}` | {} | {} | {} |", key.name, cells[0], cells[1], cells[2]);
         }
     }

@@ -15,12 +15,24 @@ use super::key_path::name_of_job_key;
 /// The place where something was written.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// A file; its line, counted from 1, if known; and the range of bytes in that line, if known (boxed, so that errors stay small).
-    File { path: PathBuf, line: Option<u32>, columns: Option<Box<Range<usize>>> },
+    /// A file, or a part of it.
+    File {
+        /// Path of the file.
+        path: PathBuf,
+        /// Number of the line, from 1, if known.
+        line: Option<u32>,
+        /// Range of bytes in that line, if known. Boxed, so that errors stay small.
+        columns: Option<Box<Range<usize>>>,
+    },
     /// `--set KEY=VALUE`, as typed.
     Set(String),
     /// One experiment of a sweep, named by its axis values.
-    Experiment { path: PathBuf, axes: String },
+    Experiment {
+        /// Path of the sweep file.
+        path: PathBuf,
+        /// Axes and values, as text.
+        axes: String,
+    },
 }
 
 impl Place {
@@ -54,21 +66,74 @@ impl fmt::Display for Place {
 
 /// A reason why a sweep file, an option or a configuration file cannot be used. All of them are exit code 2.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum SpecError {
+    /// A file cannot be read.
     #[error("{place}: cannot read it: {why}")]
-    Read { place: Place, why: String },
+    Read {
+        /// Where it was written.
+        place: Place,
+        /// What the system says.
+        why: String,
+    },
+    /// A file is no TOML.
     #[error("{place}: not valid TOML: {why}")]
-    Syntax { place: Place, why: String },
+    Syntax {
+        /// Where it was written.
+        place: Place,
+        /// What is wrong.
+        why: String,
+    },
+    /// There is no such key.
     #[error("{place}: unknown key `{key}`; {hint}")]
-    UnknownKey { place: Place, key: String, hint: String },
+    UnknownKey {
+        /// Where it was written.
+        place: Place,
+        /// What was written.
+        key: String,
+        /// What may have been meant.
+        hint: String,
+    },
+    /// The key has a name, but this version does nothing with it.
     #[error("{place}: `{key}` is not available in this version; {instead}")]
-    KeyNotAvailable { place: Place, key: String, instead: String },
+    KeyNotAvailable {
+        /// Where it was written.
+        place: Place,
+        /// The key.
+        key: String,
+        /// What to do instead.
+        instead: String,
+    },
+    /// A key cannot have this value.
     #[error("{place}: `{key} = {value}`: {why}")]
-    BadValue { place: Place, key: String, value: String, why: String },
+    BadValue {
+        /// Where it was written.
+        place: Place,
+        /// The key.
+        key: String,
+        /// What was written.
+        value: String,
+        /// What it must be.
+        why: String,
+    },
+    /// A key must be written.
     #[error("{place}: `{key}` is missing; {hint}")]
-    Missing { place: Place, key: String, hint: String },
+    Missing {
+        /// Where it was written.
+        place: Place,
+        /// The key.
+        key: String,
+        /// What to write.
+        hint: String,
+    },
+    /// The sweep as a whole is wrong.
     #[error("{place}: {why}")]
-    Sweep { place: Place, why: String },
+    Sweep {
+        /// Where it was written.
+        place: Place,
+        /// What is wrong.
+        why: String,
+    },
 }
 
 impl SpecError {
@@ -105,7 +170,9 @@ impl SpecError {
 pub struct Conflict {
     /// Name of the job whose key it is; `None`: a key of `[base]`.
     pub job: Option<Arc<str>>,
+    /// The key whose value it is.
     pub key: KeyId,
+    /// What it contradicts, and what to do.
     pub why: String,
 }
 

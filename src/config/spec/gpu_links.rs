@@ -21,6 +21,7 @@ pub enum LinkKind {
 /// The links of a GPU to the others of its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuLinks {
+    /// What joins the GPUs.
     pub kind: LinkKind,
     /// Rate of all links of a GPU together, one direction, Mbit/s.
     mbps: u64,
@@ -51,6 +52,7 @@ impl GpuLinks {
 /// Knowledge about a GPU's links.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LinksOfGpu {
+    /// The links of this GPU are known.
     Known(GpuLinks),
     /// Servers join this GPU in several ways, which the text names.
     ByServer(String),

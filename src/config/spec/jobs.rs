@@ -49,8 +49,11 @@ pub struct JobsSection {
 /// Which of several jobs run, by their index in the order of the sweep file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RunningJobs {
+    /// All jobs run.
     All,
+    /// Only this job runs.
     Only(usize),
+    /// All jobs but this one run.
     AllBut(usize),
 }
 
@@ -68,13 +71,17 @@ impl RunningJobs {
 /// One of several jobs.
 #[derive(Clone)]
 pub struct JobSection {
+    /// Name in the sweep file.
     pub name: Arc<str>,
     /// Number of GPUs; `None`: what its file needs, or for a background job all GPUs of the network.
     pub gpus: Option<u32>,
+    /// Value of `job.NAME.placement`.
     pub placement: PlacementChoice,
+    /// Time of its start, ps.
     pub start_ps: u64,
     /// Whether it is traffic that may share GPUs with other jobs, and that the makespan does not wait for.
     pub background: bool,
+    /// What it runs.
     pub workload: WorkloadSection,
     /// All keys, with their values for this job.
     pub values: Values,

@@ -3,6 +3,7 @@
 //! Layer: spec. The declarations themselves are in `keys`.
 
 use hyperfold_base::nearest::nearest;
+use std::any::Any;
 use std::sync::Arc;
 
 use toml::de::{DeTable, DeValue};
@@ -10,25 +11,35 @@ use toml::de::{DeTable, DeValue};
 use super::aliases::meant_value;
 use super::applies_when::mode_reads;
 use super::key_id::KeyId;
+use super::registered::{PolicyRegistry, REGISTRABLE};
 use super::value::{Value, Values};
 
 /// Type and range of a key.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyKind {
+    /// A whole number.
     Int {
+        /// Least value.
         min: i64,
+        /// Largest value.
         max: i64,
     },
     /// A number that must be a whole multiple of `quantum` (0: any number).
     Float {
+        /// Least value.
         min: f64,
+        /// Largest value.
         max: f64,
+        /// Step between values; 0: any number.
         quantum: f64,
     },
+    /// `true` or `false`.
     Bool,
     /// One of `now`; `later` are known, but not available in this version.
     Choice {
+        /// Values that can be written.
         now: &'static [&'static str],
+        /// Values that another version may have.
         later: &'static [&'static str],
     },
     /// Free text.
@@ -46,10 +57,15 @@ pub enum KeyKind {
 /// The value of a key that is not written.
 #[derive(Clone, Copy)]
 pub enum Default {
+    /// This whole number.
     Int(i64),
+    /// This number.
     Float(f64),
+    /// This truth value.
     Bool(bool),
+    /// This one of the choices.
     Choice(&'static str),
+    /// This text.
     Text(&'static str),
     /// No value; the text says what happens then.
     None(&'static str),
@@ -59,10 +75,13 @@ pub enum Default {
 
 /// The declaration of one key. Parsing, `--set`, axes, the template, the reference and suggestions are all derived from it.
 pub struct Key {
+    /// The key's number.
     pub id: KeyId,
     /// Dotted name, as below `[base]`.
     pub name: &'static str,
+    /// Type and range of its values.
     pub kind: KeyKind,
+    /// Value where it is not written.
     pub default: Default,
     /// Whether the key has an effect, given the values of all keys. Applies only if the level of detail reads the key: see [`Key::applies`].
     pub applies_when: fn(&Values) -> bool,
@@ -123,13 +142,36 @@ impl Key {
         }
     }
 
+    /// Adds a program's policy to `registry`, as a value of this key, by name and version. PRECONDITION: the key is one of [`REGISTRABLE`].
+    ///
+    /// # Errors
+    /// The name or the version is not allowed, or the name is taken. The text says what would be right.
+    pub fn register(
+        &self,
+        registry: &mut PolicyRegistry,
+        name_and_version: (&str, &str),
+        code: Box<dyn Any + Send + Sync>,
+    ) -> Result<(), String> {
+        debug_assert!(REGISTRABLE.contains(&self.id), "{} takes no registered policy", self.name);
+        let built_in = match self.kind {
+            KeyKind::Choice { now, later } => now.iter().chain(later).copied(),
+            _ => [].iter().chain(&[]).copied(),
+        };
+        registry.add(self.id, built_in, name_and_version, code)
+    }
+
     /// Reads a TOML value. The error says what would be right.
     pub fn read(&self, value: &DeValue<'_>) -> Result<Value, String> {
+        self.read_with(value, PolicyRegistry::EMPTY)
+    }
+
+    /// Reads a TOML value that may also be the name of a policy in `registry`. The error says what would be right.
+    pub fn read_with(&self, value: &DeValue<'_>, registry: &PolicyRegistry) -> Result<Value, String> {
         let wrong = || Err(format!("it must be {}", self.accepts()));
         match value {
             // Texts and numbers are the same here, because environment variables are texts.
             DeValue::Integer(i) if self.is_variable() && matches!(self.kind, KeyKind::Text) => {
-                self.read_text(i.as_str())
+                self.read_text(i.as_str(), registry)
             }
             DeValue::Integer(i) => match i64::from_str_radix(i.as_str(), i.radix()) {
                 Ok(i) => self.check_number(i as f64, Some(i)),
@@ -143,7 +185,7 @@ impl Key {
                 KeyKind::Bool => Ok(Value::Bool(*b)),
                 _ => wrong(),
             },
-            DeValue::String(s) => self.read_text(s),
+            DeValue::String(s) => self.read_text(s, registry),
             DeValue::Array(list) if matches!(self.kind, KeyKind::TextOrList) => {
                 let item = |v: &toml::Spanned<DeValue<'_>>| match v.get_ref() {
                     DeValue::Integer(i) => Some(i.as_str().to_string()),
@@ -151,7 +193,7 @@ impl Key {
                     _ => None,
                 };
                 match list.iter().map(item).collect::<Option<Vec<String>>>() {
-                    Some(items) if !items.is_empty() => self.read_text(&items.join(",")),
+                    Some(items) if !items.is_empty() => self.read_text(&items.join(","), registry),
                     _ => wrong(),
                 }
             }
@@ -174,7 +216,7 @@ impl Key {
         self.name.starts_with(VARIABLES)
     }
 
-    fn read_text(&self, s: &str) -> Result<Value, String> {
+    fn read_text(&self, s: &str, registry: &PolicyRegistry) -> Result<Value, String> {
         match self.kind {
             KeyKind::Int { .. } if self.is_variable() => match s.trim().parse::<i64>() {
                 Ok(i) => self.check_number(i as f64, Some(i)),
@@ -187,11 +229,21 @@ impl Key {
                 if later.contains(&s) {
                     return Err(format!("it is not available in this version; available: {}", quoted(now)));
                 }
-                let same = now.iter().copied().find(|c| c.eq_ignore_ascii_case(s));
-                let meant = same.or_else(|| meant_value(self.name, s)).or_else(|| nearest(s, now.iter().copied()));
+                if let Some(policy) = registry.find(self.id, s) {
+                    return Ok(Value::Registered(policy.clone()));
+                }
+                let known: Vec<&str> = now.iter().copied().chain(registry.names(self.id)).collect();
+                let same = known.iter().copied().find(|c| c.eq_ignore_ascii_case(s));
+                let meant = same.or_else(|| meant_value(self.name, s)).or_else(|| nearest(s, known.iter().copied()));
+                let by_programs = match REGISTRABLE.contains(&self.id) && known.len() == now.len() {
+                    true => {
+                        "; another name is known only to a program that registers it, in sweeps that its session loads or begins (Session::load, Session::sweep)"
+                    }
+                    false => "",
+                };
                 Err(match meant {
-                    Some(c) => format!("did you mean \"{c}\"? It must be {}", self.accepts()),
-                    None => format!("it must be {}", self.accepts()),
+                    Some(c) => format!("did you mean \"{c}\"? It must be one of {}{by_programs}", quoted(&known)),
+                    None => format!("it must be one of {}{by_programs}", quoted(&known)),
                 })
             }
             // Values of `--set` and of configuration keys are texts: a table is recognised by its brace.

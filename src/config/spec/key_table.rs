@@ -489,4 +489,4 @@ macro_rules! for_each_key {
         }
     };
 }
-pub(super) use for_each_key;
+pub(crate) use for_each_key;

@@ -23,6 +23,7 @@ mod mix;
 mod named;
 mod ns3_config;
 mod program;
+mod registered;
 mod resolve;
 mod scale;
 mod sections;
@@ -47,6 +48,7 @@ pub use jobs::{JobSection, JobsSection, PlacementChoice, RunningJobs, wrong_job_
 pub use key::{Default, Key, KeyKind};
 pub use key_id::{KeyId, N_KEYS};
 pub use key_path::{JOB, KeyPath, split_job_name};
+pub(crate) use key_table::for_each_key;
 pub use keys::{BUILT_IN_CDFS, KEYS, LATER, SECTIONS, built_in_cdf};
 pub use lookup::{alternatives, find, find_declared, find_job_key, hint, key, later, short_name};
 pub use mix::{mix, name_hash};
@@ -56,6 +58,7 @@ pub use program::{
     AlgorithmChoice, Analytic, Communication, Compute, OpChoice, ProgramFormat, ProgramSpec, ProtocolChoice,
     SlowdownChoice, Source,
 };
+pub use registered::{PolicyRegistry, REGISTRABLE, RegisteredPolicy};
 pub use sections::{
     CdfChoice, ClusterSection, LimitsSection, OutputSection, Pattern, PolicyChoice, Routing, StartUnitChoice,
     TopologyFormatChoice, TopologyKind, TopologySection, WorkloadSection,

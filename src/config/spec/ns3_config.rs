@@ -16,8 +16,11 @@ use hyperfold_base::units::parse_rate_bps;
 /// A line that changes nothing here, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Note {
+    /// Number of the line, from 1.
     pub line: usize,
+    /// Name that it begins with.
     pub key: String,
+    /// Why it changes nothing.
     pub why: &'static str,
 }
 

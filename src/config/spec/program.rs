@@ -21,28 +21,39 @@ use hyperfold_base::units::PS_PER_NS;
 /// A job of dependent operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSpec {
+    /// Where the program comes from.
     pub source: Source,
     /// Number of measured iterations, after `warmup` that are not measured.
     pub iterations: u32,
+    /// Value of `workload.warmup`.
     pub warmup: u32,
+    /// How kernels' times are modified.
     pub compute: Compute,
+    /// How collectives and messages are carried out.
     pub communication: Communication,
 }
 
 /// The source of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
+    /// Training of a model.
     Model(Box<Training>),
+    /// Inference with a model.
     Inference(Box<Serving>),
+    /// A collective alone, again and again.
     Collective {
+        /// The operation.
         op: OpChoice,
         /// Size of the collective, bytes, as nccl-tests counts it.
         bytes: u64,
         /// Number of ranks, from rank 0; `None`: all.
         ranks: Option<u32>,
     },
+    /// A program that files give.
     File {
+        /// Format of the files.
         format: ProgramFormat,
+        /// Path of the file, or of the folder or prefix that names several.
         path: PathBuf,
         /// For Chakra: number of ranks on which the trace of one rank is repeated.
         ranks: Option<u32>,
@@ -54,42 +65,58 @@ pub enum Source {
 /// Format of a program's file or files.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProgramFormat {
+    /// SimAI's workload files.
     SimAi,
+    /// Chakra's execution traces.
     Chakra,
+    /// Connection matrices of htsim.
     Htsim,
+    /// GOAL files of LogGOPSim and ATLAHS.
     Goal,
+    /// The project's own form: ops and their dependencies.
     Dag,
 }
 
 /// The operation of a collective benchmark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OpChoice {
+    /// Every rank gets the sum.
     AllReduce,
+    /// Every rank gets the parts of all.
     AllGather,
+    /// Every rank gets its part of the sum.
     ReduceScatter,
+    /// Every rank sends a part to every other.
     AllToAll,
+    /// Every rank gets the data of one.
     Broadcast,
+    /// One rank gets the sum.
     Reduce,
     /// Every rank sends to the next.
     SendRecv,
+    /// Every rank waits for all others.
     Barrier,
 }
 
 /// Modifications of kernels' times. Factors are in millionths.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Compute {
+    /// Value of `workload.compute_scale`, in millionths.
     pub scale_ppm: u64,
     /// Standard deviation over the mean, drawn from [`super::Config::jitter_seed`].
     pub jitter_ppm: u64,
     /// Ranks that are slow, ascending, without repeats; empty also if their factor is one.
     pub stragglers: Vec<u32>,
+    /// Factor on kernels of slow ranks.
     pub straggler_ppm: u64,
+    /// Value of `workload.slowdown`.
     pub slowdown: SlowdownChoice,
 }
 
 /// How kernels slow down beside communication.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlowdownChoice {
+    /// Kernels do not slow down.
     None,
     /// The slowdown in the GPU's specification.
     Own,
@@ -102,42 +129,63 @@ pub enum SlowdownChoice {
 /// The algorithm of a collective.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AlgorithmChoice {
+    /// NCCL's cost model chooses.
     Auto,
+    /// Rings through all ranks.
     Ring,
+    /// NCCL's double binary trees.
     Tree,
+    /// Recursive halving and doubling.
     HalvingDoubling,
+    /// Every rank sends to every other at once.
     Direct,
+    /// First within servers, then between them.
     Hierarchical,
+    /// NVLink switches reduce within servers.
     Nvls,
+    /// Switches of the network reduce.
     InNetwork,
 }
 
 /// NCCL's protocols.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProtocolChoice {
+    /// Low latency: flags beside data, 8 bytes a line.
     Ll,
+    /// Low latency with lines of 128 bytes.
     Ll128,
+    /// Whole chunks, with barriers between them.
     Simple,
 }
 
 /// How collectives and messages are carried out. `None` leaves the choice to NCCL.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Communication {
+    /// Value of `workload.algorithm`.
     pub algorithm: AlgorithmChoice,
+    /// Value of `workload.protocol`.
     pub protocol: Option<ProtocolChoice>,
+    /// Value of `workload.channels`.
     pub channels: Option<u32>,
+    /// Value of `workload.chunk_kib`, bytes.
     pub chunk_bytes: Option<u64>,
+    /// Value of `workload.qps_per_connection`.
     pub qps_per_connection: u32,
     /// Whether every message is split over the queue pairs; else they take turns.
     pub split_data_on_qps: bool,
+    /// Whether `workload.pxn` is on.
     pub pxn: bool,
+    /// Value of `workload.start_overhead_ns`, ps.
     pub start_overhead_ps: u64,
+    /// Value of `workload.work_queue_latency_ns`, ps.
     pub work_queue_latency_ps: u64,
+    /// Value of `workload.rendezvous_ns`, ps.
     pub rendezvous_ps: u64,
     /// Factor on latencies of collectives and messages, millionths.
     pub latency_ppm: u64,
     /// Whether messages cost as much as makes a lone collective take as long as measured runs; else the cost is that of the two keys above.
     pub measured_overhead: bool,
+    /// Value of `workload.analytic`.
     pub analytic: Analytic,
     /// Weights of flows at flow level, in the order tp, pp, dp, ep, cp, other: how many times more of a full link they get.
     pub weights: [u32; 6],
@@ -152,10 +200,15 @@ pub struct Communication {
 /// Dimensions whose communication takes a calibrated time instead of crossing the network as packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Analytic {
+    /// Tensor parallelism.
     pub tp: bool,
+    /// Pipeline parallelism.
     pub pp: bool,
+    /// Data parallelism.
     pub dp: bool,
+    /// Expert parallelism.
     pub ep: bool,
+    /// Context parallelism.
     pub cp: bool,
     /// Communication that belongs to no dimension of training.
     pub other: bool,

@@ -8,6 +8,7 @@ use super::cluster::ClusterRun;
 use super::gpu_links::LinkKind;
 use super::named::Named;
 use super::program::ProgramSpec;
+use super::registered::RegisteredPolicy;
 use hyperfold_network::transport::TierBuffers;
 
 /// `[base.cluster]`.
@@ -15,7 +16,9 @@ use hyperfold_network::transport::TierBuffers;
 pub struct ClusterSection {
     /// Number of GPUs; `None`: what the topology or flow file needs.
     pub gpus: Option<u32>,
+    /// Number of GPUs of a server.
     pub gpus_per_server: u32,
+    /// Number of NICs of a server.
     pub nics_per_server: u32,
     /// Links of a NIC.
     pub nic_ports: u32,
@@ -23,6 +26,7 @@ pub struct ClusterSection {
     pub server: Option<&'static str>,
     /// PCIe and NIC topology of one server in NCCL's XML form.
     pub server_xml: Option<PathBuf>,
+    /// The GPU: a preset, a file or a table.
     pub gpu: Named,
     /// GPU memory, bytes, instead of that in the GPU's specifications.
     pub gpu_memory_bytes: Option<u64>,
@@ -39,13 +43,19 @@ pub struct ClusterSection {
 /// `[base.topology]`. Rates in bps (whole Mb/s), times in ps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologySection {
+    /// Shape of the network.
     pub kind: TopologyKind,
+    /// Rate of a NIC.
     pub link_bps: u64,
+    /// Rate of links between switches.
     pub uplink_bps: u64,
+    /// Propagation delay of a link, one way.
     pub link_delay_ps: u64,
+    /// Latency of a switch.
     pub switch_latency_ps: u64,
     /// Oversubscription in thousandths: 1000 is 1:1.
     pub oversubscription_milli: u32,
+    /// Shared buffer of a switch, bytes.
     pub buffer_bytes: u64,
     /// Buffers of each tier; `None`: all tiers have `buffer_bytes`.
     pub tier_buffers: Option<TierBuffers>,
@@ -54,28 +64,45 @@ pub struct TopologySection {
 /// Shape of the network. A count of 0 leaves it to the generator.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopologyKind {
+    /// A k-ary fat tree of three tiers.
     FatTree {
+        /// Ports of a switch.
         k: u32,
     },
+    /// A Clos network, of leaves and spines.
     Clos {
+        /// Tiers of switches: 2 or 3.
         tiers: u32,
+        /// Hosts below a leaf.
         hosts_per_leaf: u32,
+        /// Spines; with three tiers, aggregation switches of a pod.
         spines: u32,
+        /// Pods, with three tiers.
         pods: u32,
+        /// Core switches, with three tiers.
         cores: u32,
     },
     /// At most one of `pods` and `servers_per_pod` is given: see [`TopologySection::pods`].
     RailOptimized {
+        /// Leaves of a pod.
         rails: u32,
+        /// Number of pods.
         pods: u32,
+        /// Servers of a pod.
         servers_per_pod: u32,
+        /// Switches above the leaves.
         spines: u32,
     },
+    /// One switch for each rail of all servers, none above them.
     RailOnly {
+        /// Number of rails.
         rails: u32,
     },
+    /// A network that a file describes.
     File {
+        /// Path of the file.
         path: PathBuf,
+        /// Format of the file.
         format: TopologyFormatChoice,
     },
 }
@@ -83,14 +110,18 @@ pub enum TopologyKind {
 /// Format of a topology file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TopologyFormatChoice {
+    /// The form of HPCC's ns-3 simulator.
     Ns3,
+    /// The form of SimAI, which adds servers to that of ns-3.
     SimAi,
+    /// The form of htsim's `.topo` files.
     Htsim,
 }
 
 /// `[base.routing]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Routing {
+    /// How packets choose among shortest paths.
     pub policy: PolicyChoice,
     /// Seed of ECMP; 1 hashes as the reference does. Spraying uses [`super::Config::spray_seed`].
     pub seed: u32,
@@ -101,24 +132,35 @@ pub struct Routing {
 pub enum PolicyChoice {
     /// A routing policy, by its name.
     Named {
+        /// Name of the policy, as registered.
         name: String,
+        /// Most paths that a flow is sprayed over.
         max_paths: u32,
     },
+    /// Routes that a file gives.
     File {
+        /// Path of the file.
         path: PathBuf,
     },
+    /// A policy that a program registered.
+    Registered(RegisteredPolicy),
 }
 
 /// `[base.workload]`. Generated traffic is seeded by [`super::Config::traffic_seed`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WorkloadSection {
+    /// Flows by a pattern.
     Traffic {
+        /// Who sends to whom.
         pattern: Pattern,
         /// Number of GPUs that take part, from rank 0; `None`: all.
         ranks: Option<u32>,
     },
+    /// Flows that a file lists.
     Flows {
+        /// Path of the file.
         path: PathBuf,
+        /// Unit of start times; `None`: seconds if any of them has a fraction.
         start_unit: Option<StartUnitChoice>,
     },
     /// A job of dependent operations.
@@ -134,33 +176,52 @@ pub enum WorkloadSection {
 pub enum Pattern {
     /// Many senders to one receiver. `fan_in` 0: everyone else sends.
     Incast {
+        /// Senders to a receiver.
         fan_in: u32,
+        /// Number of receivers.
         receivers: u32,
+        /// Bytes of each flow.
         bytes: u64,
     },
+    /// Every rank sends to one other and receives from one.
     Permutation {
+        /// Bytes of each flow.
         bytes: u64,
     },
     /// Clients write to or read from storage servers, which are the last `servers` ranks.
     Storage {
+        /// Number of storage servers.
         servers: u32,
+        /// Servers that an access is split over.
         stripes: u32,
+        /// Bytes of each flow.
         bytes: u64,
+        /// Whether clients read, not write.
         reads: bool,
+        /// Time between two accesses of a client, ps.
         every_ps: u64,
+        /// Time in which accesses begin, ps.
         duration_ps: u64,
     },
+    /// Every rank sends to the one `stride` after it.
     Ring {
+        /// Distance between sender and receiver.
         stride: u32,
+        /// Bytes of each flow.
         bytes: u64,
     },
+    /// Every rank sends to every other.
     AllToAll {
+        /// Bytes of each flow.
         bytes: u64,
     },
+    /// Flows that begin at random, with sizes from a distribution.
     Poisson {
         /// Share of the hosts' link rate, millionths.
         load_ppm: u32,
+        /// Distribution of sizes.
         cdf: CdfChoice,
+        /// Time in which flows begin, ps.
         duration_ps: u64,
     },
 }
@@ -170,21 +231,27 @@ pub enum Pattern {
 pub enum CdfChoice {
     /// One of [`super::BUILT_IN_CDFS`].
     BuiltIn(&'static str),
+    /// A file with a size and its cumulative probability a line.
     File(PathBuf),
 }
 
 /// Unit of a flow file's start times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartUnitChoice {
+    /// Nanoseconds, as whole numbers.
     Ns,
+    /// Seconds, with or without a fraction.
     S,
 }
 
 /// `[base.limits]`; `None`: no limit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LimitsSection {
+    /// Simulated time, ps.
     pub sim_ps: Option<u64>,
+    /// Number of packet-hops.
     pub packet_hops: Option<u64>,
+    /// Wall time, ms.
     pub wall_ms: Option<u64>,
     /// Host memory, bytes.
     pub memory_bytes: Option<u64>,
@@ -193,9 +260,13 @@ pub struct LimitsSection {
 /// `[base.output]`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutputSection {
+    /// Whether `flows.csv` is written.
     pub flows: bool,
+    /// Whether `links.csv` is written.
     pub links: bool,
+    /// Whether round-trip times are sampled and written.
     pub rtt: bool,
+    /// Whether timelines are written.
     pub trace: bool,
     /// Whether each of several jobs is also simulated without the others.
     pub alone: bool,

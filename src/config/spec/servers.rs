@@ -10,6 +10,7 @@ use serde::Deserialize;
 /// A server model.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct ServerModel {
+    /// Number of GPUs.
     pub gpus: i64,
     /// Number of network ports for GPU traffic.
     nics: i64,

@@ -17,6 +17,7 @@ const PS_PER_US: f64 = 1e6;
 /// A model that serves requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Serving {
+    /// Value of `workload.model`.
     pub model: Named,
     /// Whether products and weights of layers are in FP8; else 16 bit.
     pub fp8: bool,
@@ -26,31 +27,42 @@ pub struct Serving {
     pub decode: PoolLayout,
     /// GPUs that only prefill.
     pub prefill: Option<PoolLayout>,
+    /// Value of `workload.batching`.
     pub batching: BatchingChoice,
+    /// Value of `workload.max_sequences`.
     pub max_sequences: u32,
+    /// Value of `workload.max_batch_tokens`.
     pub max_batch_tokens: u32,
     /// Most tokens of one prompt in a step; `None`: what the batch leaves.
     pub chunk_tokens: Option<u32>,
+    /// Value of `workload.kv_block_tokens`.
     pub kv_block_tokens: u32,
     /// Share of a GPU's memory that is used, millionths.
     pub memory_share_ppm: u64,
+    /// Value of `workload.memory_reserve_gib`, bytes.
     pub memory_reserve_bytes: u64,
+    /// Value of `workload.step_overhead_us`, ps.
     pub step_overhead_ps: u64,
     /// Layers whose collectives are joined into one; `None`: all of a stage.
     pub joined_layers: Option<u32>,
     /// Skew of the load of experts, millionths; a million is even.
     pub expert_skew_ppm: u64,
+    /// Where the requests come from.
     pub requests: RequestSource,
     /// The user's measured kernels.
     pub kernels: Option<PathBuf>,
+    /// Value of `workload.ttft_bound_ms`, ps.
     pub ttft_bound_ps: u64,
+    /// Value of `workload.tpot_bound_ms`, ps.
     pub tpot_bound_ps: u64,
 }
 
 /// Layout of model instances on a pool of GPUs. All fields are at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLayout {
+    /// Tensor-parallel ranks.
     pub tp: u32,
+    /// Pipeline stages.
     pub pp: u32,
     /// Number of instances.
     pub dp: u32,
@@ -70,19 +82,27 @@ pub enum BatchingChoice {
 /// The source of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestSource {
-    Trace { path: PathBuf },
+    /// A CSV file with a request a line.
+    Trace {
+        /// Path of the file.
+        path: PathBuf,
+    },
+    /// Requests that are drawn from distributions.
     Generated(GeneratedRequests),
 }
 
 /// Distributions from which requests are drawn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GeneratedRequests {
+    /// Value of `workload.request_count`.
     pub count: u32,
     /// Requests in a million seconds; 0: all arrive at once.
     pub rate_micro: u64,
     /// Shape of the gamma distribution of times between requests, millionths.
     pub burstiness_ppm: u64,
+    /// Value of `workload.prompt_tokens`.
     pub prompt_tokens: u32,
+    /// Value of `workload.output_tokens`.
     pub output_tokens: u32,
     /// Standard deviation of lengths over their mean, millionths; 0: all have the mean.
     pub spread_ppm: u64,

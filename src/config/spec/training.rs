@@ -13,58 +13,95 @@ use super::value::Values;
 /// One training configuration. Degrees are at least 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Training {
+    /// Value of `workload.model`.
     pub model: Named,
+    /// Value of `workload.framework`.
     pub framework: FrameworkChoice,
+    /// Value of `workload.tp`.
     pub tp: u32,
+    /// Value of `workload.pp`.
     pub pp: u32,
+    /// Value of `workload.dp`.
     pub dp: u32,
+    /// Value of `workload.ep`.
     pub ep: u32,
     /// Tensor parallelism of experts; 0: `tp`.
     pub etp: u32,
+    /// Value of `workload.cp`.
     pub cp: u32,
     /// Virtual stages; 1 if the schedule has none.
     pub vpp: u32,
+    /// Value of `workload.microbatch`.
     pub microbatch: u32,
+    /// Value of `workload.global_batch`.
     pub global_batch: u32,
     /// Sequence length; `None`: the model's own.
     pub seq: Option<u32>,
+    /// Whether activations between tensor-parallel parts are split by sequence too.
     pub sequence_parallel: bool,
+    /// Value of `workload.schedule`.
     pub schedule: ScheduleChoice,
+    /// Value of `workload.recompute`.
     pub recompute: RecomputeChoice,
     /// Modules for `RecomputeChoice::Selective`, each once.
     pub recompute_modules: Vec<RecomputeModule>,
     /// Layers of each virtual stage that are recomputed; 0: all.
     pub recompute_layers: u32,
+    /// Value of `workload.zero`.
     pub zero: u8,
     /// Ranks over which state is sharded; 0: all data-parallel ranks.
     pub shard_ranks: u32,
+    /// Value of `workload.param_bytes`: bytes of a parameter.
     pub param_bytes: u32,
+    /// Value of `workload.grad_bytes`: bytes of a gradient.
     pub grad_bytes: u32,
+    /// Value of `workload.activation_bytes`: bytes of an element of an activation.
     pub activation_bytes: u32,
+    /// Value of `workload.optimizer_bytes`: bytes of optimizer state for a parameter.
     pub optimizer_bytes: u32,
+    /// Value of `workload.precision`.
     pub precision: PrecisionChoice,
+    /// Whether `workload.compile` is on.
     pub compile: bool,
     /// Time of the host for one operation, ps; `None`: as in the GPU's table.
     pub launch_ps: Option<u64>,
+    /// Value of `workload.cuda_graph`.
     pub cuda_graph: CudaGraphChoice,
+    /// Whether `workload.flash_attention` is on.
     pub flash_attention: bool,
     /// Kernels of fused attention; `None`: the GPU's own.
     pub attention: Option<String>,
+    /// Whether `workload.fused_loss` is on.
     pub fused_loss: bool,
+    /// Whether `workload.fused_grouped_mlp` is on.
     pub fused_grouped_mlp: bool,
+    /// Whether `workload.fused_rope` is on.
     pub fused_rope: bool,
+    /// Whether `workload.router_fp32` is on.
     pub router_fp32: bool,
+    /// Value of `workload.loss_metrics`.
     pub loss_metrics: u32,
+    /// Value of `workload.offload_layers`.
     pub offload_layers: u32,
+    /// Whether `workload.fused_optimizer` is on.
     pub fused_optimizer: bool,
+    /// Whether `workload.overlap_grad` is on.
     pub overlap_grad: bool,
+    /// Whether `workload.overlap_param` is on.
     pub overlap_param: bool,
+    /// Value of `workload.tp_overlap_pieces`.
     pub tp_overlap_pieces: u32,
+    /// Whether `workload.overlap_ep` is on.
     pub overlap_ep: bool,
+    /// Whether `workload.overlap_p2p` is on.
     pub overlap_p2p: bool,
+    /// Whether `workload.scatter_gather` is on.
     pub scatter_gather: bool,
+    /// Whether `workload.async_tp` is on.
     pub async_tp: bool,
+    /// Whether `workload.fused_grad_accumulation` is on.
     pub fused_grad_accumulation: bool,
+    /// Value of `workload.bucket_mb`, bytes.
     pub bucket_bytes: u64,
     /// Skew of the load of experts, millionths; a million is even.
     pub expert_skew_ppm: u64,
@@ -72,61 +109,87 @@ pub struct Training {
     pub rank_order: String,
     /// The user's measured kernels.
     pub kernels: Option<PathBuf>,
+    /// What the memory must hold besides the model's arithmetic.
     pub memory: MemoryBudget,
 }
 
 /// The framework whose behaviour the training follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameworkChoice {
+    /// Megatron-LM and Megatron Core.
     Megatron,
+    /// DeepSpeed, with or without ZeRO.
     DeepSpeed,
+    /// PyTorch's FullyShardedDataParallel.
     Fsdp,
+    /// PyTorch's `fully_shard`.
     Fsdp2,
+    /// PyTorch's DistributedDataParallel.
     Ddp,
 }
 
 /// Type of the operands of linear layers' matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrecisionChoice {
+    /// Number format bfloat16.
     Bf16,
+    /// FP8 with a scaling factor for a tensor.
     Fp8,
+    /// FP8 with a scaling factor for each 32 elements.
     Mxfp8,
+    /// FP4 with a scaling factor for each 16 elements.
     Nvfp4,
 }
 
 /// What the host launches as CUDA graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CudaGraphChoice {
+    /// No graph: each kernel is launched by itself.
     None,
+    /// A graph for the attention of each layer.
     Attention,
+    /// A graph for the whole iteration.
     Iteration,
 }
 
 /// Order of micro-batches on a pipeline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScheduleChoice {
+    /// One forward, one backward (1F1B).
     OneFOneB,
+    /// All forwards, then all backwards.
     GPipe,
 }
 
 /// What the backward pass computes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecomputeChoice {
+    /// All activations are kept.
     None,
+    /// Chosen modules are computed again.
     Selective,
+    /// Chosen operations are computed again.
     Operations,
+    /// Whole layers are computed again.
     Full,
 }
 
 /// Modules of a layer, by Megatron's names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecomputeModule {
+    /// Attention without its projections.
     CoreAttn,
+    /// Up-projections of multi-head latent attention.
     MlaUpProj,
+    /// Norms before attention and feed-forward.
     Layernorm,
+    /// The dense feed-forward.
     Mlp,
+    /// The whole mixture of experts.
     Moe,
+    /// Activation function of experts.
     MoeAct,
+    /// The shared experts.
     SharedExperts,
 }
 
@@ -169,6 +232,8 @@ fn recompute_modules(list: &str) -> Result<Vec<RecomputeModule>, Conflict> {
 /// What a GPU's memory must hold besides the model's arithmetic, and whether exceeding it is `oom`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBudget {
+    /// Whether `workload.memory_check` is on.
+    /// Whether exceeding a GPU's memory is `oom`.
     pub check: bool,
     /// Share of a GPU's memory by which the estimate may exceed it before that is `oom`, millionths.
     pub margin_ppm: u64,

@@ -7,17 +7,25 @@ use std::sync::Arc;
 
 use super::key_id::{KeyId, N_KEYS};
 use super::key_path::KeyPath;
+use super::registered::RegisteredPolicy;
 
 /// One value. Choices point into the key table, so that comparing and copying them is cheap.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Value {
     /// Nothing was written and nothing applies.
     Unset,
+    /// A whole number.
     Int(i64),
+    /// A number.
     Float(f64),
+    /// A truth value.
     Bool(bool),
+    /// One of a key's choices.
     Choice(&'static str),
+    /// A free text, a path or a name.
     Text(Arc<str>),
+    /// A policy that a program registered.
+    Registered(RegisteredPolicy),
 }
 
 impl fmt::Display for Value {
@@ -31,6 +39,7 @@ impl fmt::Display for Value {
             Value::Bool(b) => write!(f, "{b}"),
             Value::Choice(s) => f.write_str(s),
             Value::Text(s) => f.write_str(s),
+            Value::Registered(policy) => f.write_str(policy.name()),
         }
     }
 }
@@ -43,6 +52,7 @@ impl Value {
             Value::Float(x) if x.fract() == 0.0 && x.abs() < 1e15 => format!("{x:.1}"),
             Value::Choice(s) => toml::Value::String((*s).to_string()).to_string(),
             Value::Text(s) => toml::Value::String(s.to_string()).to_string(),
+            Value::Registered(policy) => toml::Value::String(policy.name().to_string()).to_string(),
             other => other.to_string(),
         }
     }
@@ -63,6 +73,7 @@ pub struct Values {
 /// The own values of one of several jobs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct JobValues {
+    /// Name of the job.
     pub name: Arc<str>,
     /// Values that were written for it; later entries win.
     pub(super) written: Vec<(KeyId, Value)>,
@@ -157,7 +168,16 @@ impl Values {
         match self.get(key) {
             Value::Choice(s) => s,
             Value::Text(s) => s,
+            Value::Registered(policy) => policy.name(),
             _ => "",
+        }
+    }
+
+    /// Returns the registered policy that a key names; `None` if its value is built in.
+    pub fn registered(&self, key: KeyId) -> Option<&RegisteredPolicy> {
+        match self.get(key) {
+            Value::Registered(policy) => Some(policy),
+            _ => None,
         }
     }
 

@@ -56,7 +56,7 @@ pub(super) fn read_axis(
             let mut values: Vec<Value> = Vec::with_capacity(list.len());
             let mut wrong: Vec<(&Spanned<DeValue<'_>>, String)> = Vec::new();
             for v in list.iter() {
-                match key.read(v.get_ref()) {
+                match key.read_with(v.get_ref(), source.registry) {
                     Ok(value) => values.push(value),
                     Err(why) => wrong.push((v, why)),
                 }

@@ -11,10 +11,15 @@ pub enum Val<'a> {
     /// The absence of a value.
     #[default]
     Nothing,
+    /// A whole number.
     Int(i64),
+    /// A number.
     Float(f64),
+    /// A truth value.
     Bool(bool),
+    /// A text.
     Text(&'a str),
+    /// No value: the condition cannot be decided, for this reason.
     Error(ConditionError),
 }
 

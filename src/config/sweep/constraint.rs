@@ -17,6 +17,7 @@ impl<'a> From<&'a Value> for Val<'a> {
             Value::Bool(b) => Val::Bool(*b),
             Value::Choice(s) => Val::Text(s),
             Value::Text(s) => Val::Text(s),
+            Value::Registered(policy) => Val::Text(policy.name()),
         }
     }
 }

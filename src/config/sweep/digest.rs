@@ -168,6 +168,10 @@ fn keys(v: &Values, dir: &Path, files: &mut Files, out: &mut String) -> Result<(
             out.push_str(name);
         } else {
             let _ = write!(out, "{}", v.get(key.id));
+            if let Some(policy) = v.registered(key.id) {
+                // No name has a space, so this is no name.
+                let _ = write!(out, " registered version {}", policy.version());
+            }
         }
         out.push('\n');
     }

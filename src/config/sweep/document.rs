@@ -14,7 +14,7 @@ use super::include::{self, BaseKeys, IncludedFile};
 use super::key_names::KnownKey;
 use super::method::Method;
 use super::sweep_text::{SweepText, is_section, known, leaves};
-use crate::spec::{KeyId, KeyPath, Place, SpecError, Value, alternatives, find, wrong_job_name};
+use crate::spec::{KeyId, KeyPath, Place, PolicyRegistry, SpecError, Value, alternatives, find, wrong_job_name};
 use hyperfold_base::nearest::nearest;
 use hyperfold_base::printable::shortened;
 
@@ -162,9 +162,14 @@ impl SetOverrides {
 }
 
 impl Document {
-    /// Reads the text of a sweep file. `path` is only used in messages.
-    pub(super) fn read(text: &str, path: &Path, sets: &SetOverrides) -> Result<Document, SpecError> {
-        let mut source = SweepText::new(path, text, None);
+    /// Reads the text of a sweep file. `path` is only used in messages. Values may name policies of `registry`.
+    pub(super) fn read(
+        text: &str,
+        path: &Path,
+        sets: &SetOverrides,
+        registry: &PolicyRegistry,
+    ) -> Result<Document, SpecError> {
+        let mut source = SweepText::new(path, text, None, registry);
         let root = DeTable::parse(text).map_err(|e| SpecError::Syntax {
             place: source.place_of(e.span().unwrap_or(0..0)),
             why: e.message().lines().next().unwrap_or("").to_string(),
@@ -199,7 +204,7 @@ impl Document {
             doc.section(&source, k.get_ref(), k.span().start, v)?;
         }
         for text in &sets.0 {
-            doc.apply_set(path, text)?;
+            doc.apply_set(path, text, registry)?;
         }
         doc.check(path)?;
         Ok(doc)
@@ -235,7 +240,7 @@ impl Document {
                         let hint = "jobs stand at the top of the file, as [[job]] tables".to_string();
                         return Err(SpecError::UnknownKey { place: source.place(offset), key: name, hint });
                     }
-                    let read = key.read(v.get_ref()).map_err(|why| source.bad(&name, v, why))?;
+                    let read = source.value(key, &name, v)?;
                     self.base.push((key.id, read, source.place(offset)));
                 }
                 Ok(())
@@ -250,7 +255,7 @@ impl Document {
                         out.into_iter().filter(|(dotted, ..)| *dotted != format!("job.{name}.name"))
                     {
                         let key = known(source, &dotted, offset)?.key;
-                        let read = key.read(v.get_ref()).map_err(|why| source.bad(&dotted, v, why))?;
+                        let read = source.value(key, &dotted, v)?;
                         values.push((key.id, read, source.place(offset)));
                     }
                     self.jobs.push(JobTable { name: Arc::clone(name), values });
@@ -279,7 +284,7 @@ impl Document {
                     let mut values = Vec::with_capacity(out.len());
                     for (name, offset, v) in out {
                         let KnownKey { path, key } = known(source, &name, offset)?;
-                        values.push((path, key.read(v.get_ref()).map_err(|why| source.bad(&name, v, why))?));
+                        values.push((path, source.value(key, &name, v)?));
                     }
                     self.rows.push(ExperimentSection { place: source.place(t.span().start), values });
                 }
@@ -392,7 +397,7 @@ impl Document {
         Ok(())
     }
 
-    fn apply_set(&mut self, path: &Path, set: &str) -> Result<(), SpecError> {
+    fn apply_set(&mut self, path: &Path, set: &str, registry: &PolicyRegistry) -> Result<(), SpecError> {
         let place = || Place::Set(set.to_string());
         let Some((name, text)) = set.split_once('=') else {
             return Err(SpecError::Sweep {
@@ -401,7 +406,7 @@ impl Document {
             });
         };
         let (name, text) = (name.trim(), text.trim());
-        let mut source = SweepText::new(path, text, Some(set));
+        let mut source = SweepText::new(path, text, Some(set), registry);
         source.jobs = self.jobs.iter().map(|job| Arc::clone(&job.name)).collect();
         // A bare word counts as text, so that users need not quote twice for the shell.
         let value = match DeValue::parse(text) {
@@ -426,7 +431,7 @@ impl Document {
             let why = format!("`{name}` is an axis of this sweep, which would win; change the axis in the sweep file");
             return Err(SpecError::Sweep { place: place(), why });
         }
-        let read = key.read(value.get_ref()).map_err(|why| source.bad(name, &value, why))?;
+        let read = source.value(key, name, &value)?;
         match key_path.job {
             Some(job) => self.jobs[usize::from(job)].values.push((key.id, read, place())),
             None => self.base.push((key.id, read, place())),

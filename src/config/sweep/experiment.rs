@@ -14,6 +14,7 @@ pub struct Experiment {
     pub exp_id: u64,
     /// The number of its point of the axes, before the constraints.
     pub point: u64,
+    /// Number of its replica, from 0.
     pub replica: u32,
     /// The replica's seed, of 53 bits. Every random choice in the experiment depends on it.
     pub seed: u64,

@@ -66,15 +66,15 @@ pub(super) fn read(
             );
             return Err(source.bad("include", item, why));
         }
-        let calibration = read_file(&path, &text, base)?;
+        let calibration = read_file(&SweepText::new(&path, &text, None, source.registry), base)?;
         files.push(IncludedFile { path, calibration });
     }
     Ok(files)
 }
 
 /// Reads one included file and returns its `[calibration]`.
-fn read_file(path: &Path, text: &str, base: &mut BaseKeys) -> Result<String, SpecError> {
-    let source = SweepText::new(path, text, None);
+fn read_file(source: &SweepText<'_>, base: &mut BaseKeys) -> Result<String, SpecError> {
+    let text = source.text;
     let root = DeTable::parse(text).map_err(|e| SpecError::Syntax {
         place: source.place_of(e.span().unwrap_or(0..0)),
         why: e.message().lines().next().unwrap_or("").to_string(),
@@ -96,9 +96,9 @@ fn read_file(path: &Path, text: &str, base: &mut BaseKeys) -> Result<String, Spe
         let mut out = Vec::new();
         leaves(table, "", &mut out);
         for (name, offset, v) in out {
-            let KnownKey { path, key } = known(&source, &name, offset)?;
+            let KnownKey { path, key } = known(source, &name, offset)?;
             debug_assert!(path.job.is_none(), "an included file names no jobs");
-            let read = key.read(v.get_ref()).map_err(|why| source.bad(&name, v, why))?;
+            let read = source.value(key, &name, v)?;
             base.push((key.id, read, source.place(offset)));
         }
     }

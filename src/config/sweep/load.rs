@@ -13,14 +13,17 @@ use super::layers::Layers;
 use super::method::Method;
 use super::selection::Selection;
 use super::{expand, resolved};
-use crate::spec::{Config, Conflict, KeyId, Place, SpecError, Value, Values};
+use crate::spec::{Config, Conflict, KeyId, Place, PolicyRegistry, SpecError, Value, Values};
 use hyperfold_base::input;
 
 /// A sweep, expanded and checked.
 #[derive(Clone)]
 pub struct Sweep {
+    /// Its name, from the file.
     pub name: String,
+    /// Its seed, from the file. Seeds of replicas are derived from it.
     pub seed: u64,
+    /// How its experiments come from its axes.
     pub method: Method,
     /// Number of times that every point is run, each time with another seed.
     pub replicas: u32,
@@ -52,6 +55,8 @@ pub struct Sweep {
     cannot_run: Arc<HashMap<u64, Arc<str>>>,
     /// The keys of `[base]` and the places where they were written. The last entry of a key counts.
     places: Arc<[(KeyId, Place)]>,
+    /// The policies that its values may name beside the built-in ones.
+    registry: PolicyRegistry,
 }
 
 /// What `method = "optimize"` was asked for.
@@ -65,12 +70,14 @@ pub struct Search {
     pub place: Place,
     /// Conditions over columns of results. `limits_place` says where they were written.
     pub limits: Vec<String>,
+    /// Place of the limits in the file.
     pub limits_place: Place,
 }
 
 /// A file that an experiment reads.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SweepInputFile {
+    /// Path of the file.
     pub path: PathBuf,
     /// The SHA-256 of its content, in hexadecimal.
     pub sha256: String,
@@ -78,16 +85,26 @@ pub struct SweepInputFile {
 
 /// Reads, expands and checks the sweep file at `path`. Every error is one that the user can correct (exit code 2).
 pub fn load(path: &Path, sets: &SetOverrides) -> Result<Sweep, SpecError> {
+    load_with(path, sets, PolicyRegistry::EMPTY)
+}
+
+/// Does the same as [`load`]. Values may also name policies of `registry`.
+pub fn load_with(path: &Path, sets: &SetOverrides, registry: &PolicyRegistry) -> Result<Sweep, SpecError> {
     let unreadable = |why: String| SpecError::Read { place: Place::file(path), why };
     let bytes = input::read_anywhere(path, input::max_tree_bytes()).map_err(|e| unreadable(e.to_string()))?;
     let text =
         String::from_utf8(bytes).map_err(|_| unreadable("it is not UTF-8 text; save it as UTF-8".to_string()))?;
-    parse(&text, path, sets)
+    parse_with(&text, path, sets, registry)
 }
 
 /// Does the same as [`load`] for a text. `path` is used in messages, and the paths in the text are relative to its folder.
 pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, SpecError> {
-    let doc = Document::read(text, path, sets)?;
+    parse_with(text, path, sets, PolicyRegistry::EMPTY)
+}
+
+/// Does the same as [`parse`]. Values may also name policies of `registry`.
+pub fn parse_with(text: &str, path: &Path, sets: &SetOverrides, registry: &PolicyRegistry) -> Result<Sweep, SpecError> {
+    let doc = Document::read(text, path, sets, registry)?;
     let dir = path.parent().map(Path::to_path_buf).unwrap_or_default();
     let expanded = expand::expand(&doc, path, &dir)?;
     let search = (doc.method == Method::Optimize).then(|| {
@@ -116,6 +133,7 @@ pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, Spec
         places: expanded.places,
         dir,
         layers: expanded.layers,
+        registry: registry.clone(),
     })
 }
 
@@ -141,7 +159,7 @@ impl Sweep {
     /// # Errors
     /// Those of [`Sweep::load`], or a key is an axis.
     pub fn with_set(&self, set: &[String]) -> Result<Sweep, SpecError> {
-        let mut sweep = parse(&self.resolved_toml, &self.path, &SetOverrides(set.to_vec()))?;
+        let mut sweep = parse_with(&self.resolved_toml, &self.path, &SetOverrides(set.to_vec()), &self.registry)?;
         // The resolved text contains the values of included files, but does not name the files.
         sweep.included.clone_from(&self.included);
         let is_included = |f: &&SweepInputFile| self.included.iter().any(|i| i.path == f.path);

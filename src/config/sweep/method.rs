@@ -5,10 +5,15 @@
 /// How the experiments of a sweep come from its axes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Method {
+    /// Every combination of the axes' values.
     Grid,
+    /// The first values of all axes, then the second values of all, and so on.
     Zip,
+    /// The experiments that the file lists one by one.
     List,
+    /// Points drawn at random.
     Random,
+    /// Points drawn by Latin hypercube sampling, so that each axis is covered evenly.
     Lhs,
     /// The candidates are those of `grid` or, if an axis is a range, those of `lhs`. The run decides which of them are simulated.
     Optimize,

@@ -27,7 +27,7 @@ pub use digest::{Hash128, SEMANTIC_VERSION};
 pub use document::SetOverrides;
 pub use experiment::{Experiment, MAX_EXPERIMENTS};
 pub use include::IncludedFile;
-pub use load::{Search, Sweep, SweepInputFile, load, parse};
+pub use load::{Search, Sweep, SweepInputFile, load, load_with, parse, parse_with};
 pub use method::Method;
 pub use schema::{SchemaOf, json_schema};
 pub use selection::{Selection, Shard};

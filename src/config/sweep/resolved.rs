@@ -3,9 +3,11 @@
 //! Layer: sweep. Reading the text again gives the same experiments. Keys that were left to a default stay comments, because a configuration file or another
 //! axis value may still decide them.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
+use super::axis::Points;
 use super::document::Document;
 use super::method::Method;
 use crate::spec::{Default, KEYS, SECTIONS, Value, Values, key};
@@ -14,6 +16,9 @@ use crate::spec::{Default, KEYS, SECTIONS, Value, Values, key};
 pub(super) fn toml(doc: &Document) -> String {
     let text = |s: &str| Value::Text(s.into()).to_toml();
     let mut out = format!("name = {}\nseed = {}\n", text(&doc.name), doc.seed);
+    for line in registered(doc) {
+        let _ = writeln!(out, "# {line}");
+    }
     let base: Vec<_> = doc.base.iter().map(|(k, v, _)| (*k, v.clone())).collect();
     let values = Values::layered(&[&base]);
     // Keys of the section `job` stand in `[[job]]` tables.
@@ -71,4 +76,19 @@ pub(super) fn toml(doc: &Document) -> String {
         }
     }
     out
+}
+
+/// Returns a line for each registered policy that the sweep names, with its version, so that results of two versions differ in it.
+fn registered(doc: &Document) -> BTreeSet<String> {
+    let base = doc.base.iter().map(|(_, value, _)| value);
+    let axes = doc.axes.iter().flat_map(|axis| match &axis.points {
+        Points::List(values) => values.as_slice(),
+        Points::Range { .. } => &[],
+    });
+    let rows = doc.rows.iter().flat_map(|row| &row.values).map(|(_, value)| value);
+    let of_program = |value: &Value| match value {
+        Value::Registered(policy) => Some(policy.identity_line()),
+        _ => None,
+    };
+    base.chain(axes).chain(rows).filter_map(of_program).collect()
 }

@@ -7,13 +7,16 @@
 pub struct Selection {
     /// Only experiments with a smaller `exp_id` are selected.
     pub limit: Option<u64>,
+    /// Only experiments of this shard are selected.
     pub shard: Option<Shard>,
 }
 
 /// The experiments whose `exp_id` modulo `of` is `index`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shard {
+    /// Number of the shard, from 0.
     pub index: u64,
+    /// Number of shards.
     pub of: u64,
 }
 

@@ -11,7 +11,7 @@ use toml::de::{DeTable, DeValue};
 use super::key_names::{KnownKey, UnknownName, declared};
 use hyperfold_base::printable::shortened;
 
-use crate::spec::{KEYS, Place, SpecError, find_declared};
+use crate::spec::{KEYS, Key, Place, PolicyRegistry, SpecError, Value, find_declared};
 
 /// The text that is being read, and its name for messages.
 pub(super) struct SweepText<'a> {
@@ -21,14 +21,16 @@ pub(super) struct SweepText<'a> {
     set: Option<&'a str>,
     /// Names of the jobs, in file order.
     pub jobs: Vec<Arc<str>>,
+    /// Policies whose names are values, too.
+    pub registry: &'a PolicyRegistry,
     /// Byte offsets of the line ends. They are kept because a list of experiments needs a place for each.
     line_ends: Vec<usize>,
 }
 
 impl<'a> SweepText<'a> {
-    pub(super) fn new(path: &'a Path, text: &'a str, set: Option<&'a str>) -> Self {
+    pub(super) fn new(path: &'a Path, text: &'a str, set: Option<&'a str>, registry: &'a PolicyRegistry) -> Self {
         let line_ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i).collect();
-        SweepText { path, text, set, jobs: Vec::new(), line_ends }
+        SweepText { path, text, set, jobs: Vec::new(), registry, line_ends }
     }
 
     /// Returns the place of the word at `offset`: a key and everything up to its end.
@@ -57,6 +59,11 @@ impl<'a> SweepText<'a> {
     pub(super) fn shown(&self, span: std::ops::Range<usize>) -> String {
         let text = self.text.get(span).unwrap_or("").trim();
         shortened(text, 60).replace(char::is_control, " ")
+    }
+
+    /// Reads the value of a key. `name` is the key as it was written.
+    pub(super) fn value(&self, key: &Key, name: &str, value: &Spanned<DeValue<'_>>) -> Result<Value, SpecError> {
+        key.read_with(value.get_ref(), self.registry).map_err(|why| self.bad(name, value, why))
     }
 
     pub(super) fn bad(&self, key: &str, value: &Spanned<DeValue<'_>>, why: String) -> SpecError {

@@ -3,13 +3,19 @@
 use super::math::sat;
 use hyperfold_columns::{CHANGES, FARTHEST, LINEAGE_WORDS, Lineage, NEVER};
 
-/// Event kinds, in the order in which they run at one instant.
+/// Kind of an event: a transmission ends. At one instant, events run in the order of their kinds.
 pub const COMPLETION: u32 = 0;
+/// Kind of an event: a packet arrives.
 pub const ARRIVAL: u32 = 1;
+/// Kind of an event: a NIC looks again for a queue pair that may send.
 pub const TIMER: u32 = 2;
+/// Kind of an event: a timer of a congestion control expires.
 pub const CC_TIMER: u32 = 3;
+/// Kind of an event: a retransmission timeout.
 pub const RTO: u32 = 4;
+/// Kind of an event: a flow starts.
 pub const START: u32 = 5;
+/// Kind of an event: a task is due.
 pub const TASK: u32 = 6;
 
 /// Key of an event: its time in ps, its lineage, its kind, and its entity. The lineage comes first, so that copies move it in the same pieces as
@@ -17,18 +23,26 @@ pub const TASK: u32 = 6;
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub struct EventKey {
+    /// Lineage, which orders events of one time.
     pub d: Lineage,
+    /// Time, in ps.
     pub t: u64,
+    /// Kind, such as [`ARRIVAL`]: decides where lineages are equal.
     pub kind: u32,
+    /// Row that it happens at: decides where kinds are equal.
     pub entity: u32,
 }
 
 /// Key of an event whose lineage stays in its row.
 #[derive(Clone, Copy, Debug)]
 pub struct EventRef<'a> {
+    /// Time, in ps.
     pub t: u64,
+    /// Lineage, in its row.
     pub d: &'a Lineage,
+    /// Kind, such as [`ARRIVAL`].
     pub kind: u32,
+    /// Row that it happens at.
     pub entity: u32,
 }
 

@@ -1,8 +1,10 @@
 //! Integer helpers, with the same names and results as in `shaders/math.wgsl`.
 
-/// Fixed-point constants: 1.0 and 2.0 in q32, 1.0 in q48.
+/// The number 1.0 in q32.
 pub const ONE_Q32: u64 = 1 << 32;
+/// The number 2.0 in q32.
 pub const TWO_Q32: u64 = 1 << 33;
+/// The number 1.0 in q48.
 pub const ONE_Q48: u64 = 1 << 48;
 
 /// `floor(a * b / 2^s)`, saturating; `s < 128`.

@@ -10,34 +10,85 @@ use thiserror::Error;
 /// Reason why there is no usable device, or why a device was given up.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum GpuError {
+    /// The machine has no adapter.
     #[error("no GPU adapter found; install a Vulkan driver (`hyperfold doctor` says which), or use `--engine cpu`")]
     NoAdapter,
+    /// There are only software adapters, which `--engine auto` does not take; their names.
     #[error(
         "only software adapters found ({0}); name one with `--device` or use `--engine gpu` to take it, or use `--engine cpu`"
     )]
     OnlySoftware(String),
+    /// No adapter is the one that `--device` names.
     #[error("--device {choice}: no such adapter; there are: {found}")]
-    UnknownDevice { choice: String, found: String },
+    UnknownDevice {
+        /// What the user wrote.
+        choice: String,
+        /// Adapters that there are.
+        found: String,
+    },
+    /// Several adapters have the name that `--device` gives.
     #[error("--device {choice}: matches more than one adapter ({found}); use its number")]
-    AmbiguousDevice { choice: String, found: String },
+    AmbiguousDevice {
+        /// What the user wrote.
+        choice: String,
+        /// Adapters that match it.
+        found: String,
+    },
+    /// The adapter of this name lacks `SHADER_INT64`.
     #[error(
         "adapter `{0}` has no 64-bit integers in shaders (SHADER_INT64), which the engine needs; use another adapter or `--engine cpu`"
     )]
     NoInt64(String),
+    /// The adapter computes wrongly.
     #[error(
         "adapter `{adapter}` fails the self-test ({failed}); update its driver, use another adapter or `--engine cpu`"
     )]
-    SelfTestFailed { adapter: String, failed: String },
+    SelfTestFailed {
+        /// The adapter's name.
+        adapter: String,
+        /// Sub-tests that failed, each with what was wrong.
+        failed: String,
+    },
+    /// The driver did not open the adapter.
     #[error("adapter `{adapter}` gave no device: {reason}")]
-    NoDevice { adapter: String, reason: String },
+    NoDevice {
+        /// The adapter's name.
+        adapter: String,
+        /// What the driver said.
+        reason: String,
+    },
+    /// The device went away while it was in use.
     #[error("GPU `{adapter}` was lost: {reason}")]
-    Lost { adapter: String, reason: String },
+    Lost {
+        /// The adapter's name.
+        adapter: String,
+        /// What the driver said.
+        reason: String,
+    },
+    /// The device refused a request.
     #[error("GPU `{adapter}` reported an error: {reason}")]
-    Reported { adapter: String, reason: String },
+    Reported {
+        /// The adapter's name.
+        adapter: String,
+        /// What the driver said.
+        reason: String,
+    },
+    /// A submission took longer than [`super::device::SUBMISSION_TIMEOUT`].
     #[error("GPU `{adapter}` did not finish a submission within {seconds} s")]
-    Hung { adapter: String, seconds: u64 },
+    Hung {
+        /// The adapter's name.
+        adapter: String,
+        /// Time that the host waited, in s.
+        seconds: u64,
+    },
+    /// A buffer could not be mapped for the host.
     #[error("GPU `{adapter}`: reading a buffer back failed: {reason}")]
-    ReadBack { adapter: String, reason: String },
+    ReadBack {
+        /// The adapter's name.
+        adapter: String,
+        /// What the driver said.
+        reason: String,
+    },
 }
 
 /// Adapter limits that decide what the engine can run, in bytes or counts.
@@ -62,11 +113,13 @@ pub struct AdapterLimits {
 pub struct AdapterReport {
     /// Its number in the listing, which `--device INDEX` names.
     pub index: usize,
+    /// Name of the device, as its driver gives it.
     pub name: String,
     /// `vulkan`, `metal` or `dx12`.
     pub backend: String,
     /// `discrete`, `integrated`, `virtual`, `software` or `other`.
     pub kind: &'static str,
+    /// Name of the driver.
     pub driver: String,
     /// The driver's version as it describes itself.
     pub driver_info: String,
@@ -74,6 +127,7 @@ pub struct AdapterReport {
     pub int64: bool,
     /// Timestamps on the device, used for profiles where present.
     pub timestamps: bool,
+    /// Limits of buffers and kernels.
     pub limits: AdapterLimits,
 }
 
@@ -97,6 +151,7 @@ impl fmt::Display for AdapterReport {
 /// An adapter as a user names it: its number in `hyperfold doctor`'s listing, or a part of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DeviceChoice {
+    /// Its number in the listing, from 0.
     Index(usize),
     /// Matched without regard to case, anywhere in the adapter's name.
     Name(String),
@@ -137,6 +192,7 @@ pub enum SoftwarePolicy {
 
 /// An adapter found on this machine, not yet opened.
 pub struct FoundAdapter {
+    /// What it reports about itself.
     pub report: AdapterReport,
     pub(super) adapter: wgpu::Adapter,
 }

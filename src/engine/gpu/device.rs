@@ -14,8 +14,11 @@ use super::faults::SUBMISSION_TIMEOUT;
 /// An open device with its queue. Errors that wgpu reports asynchronously are kept and returned by
 /// [`GpuDevice::check`]; nothing panics.
 pub struct GpuDevice {
+    /// The device, from which buffers and kernels are made.
     pub device: wgpu::Device,
+    /// Its queue, which takes submissions.
     pub queue: wgpu::Queue,
+    /// What its adapter reports.
     pub report: AdapterReport,
     faults: Arc<Mutex<Vec<GpuError>>>,
 }

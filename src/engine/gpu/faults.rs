@@ -27,24 +27,44 @@ const GRACE: Duration = Duration::from_secs(1);
 /// Why a run on a GPU ended early.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RunError {
+    /// The kernels are no valid module.
     #[error(transparent)]
     Source(#[from] SourceError),
+    /// A kernel needs more storage buffers than the device binds.
     #[error(
         "the device binds {found} storage buffers in a kernel, the engine needs {needed}; use another adapter or `--engine cpu`"
     )]
-    TooFewBindings { found: u32, needed: u32 },
+    TooFewBindings {
+        /// Storage buffers that the device binds in a kernel.
+        found: u32,
+        /// Storage buffers that the kernel needs.
+        needed: u32,
+    },
+    /// The device went away while it was in use; the driver's message.
     #[error("the device was lost: {0}")]
     Lost(String),
+    /// The device has no memory left; the driver's message.
     #[error("the device is out of memory: {0}; run fewer experiments side by side, or use `--engine cpu`")]
     OutOfMemory(String),
+    /// The device refused a request; the driver's message.
     #[error("the device reported an error: {0}")]
     Reported(String),
+    /// A submission took longer than [`SUBMISSION_TIMEOUT`].
     #[error("the device did not finish a submission within {seconds} s")]
-    Hung { seconds: u64 },
+    Hung {
+        /// Time that the host waited, in s.
+        seconds: u64,
+    },
+    /// A kernel took longer to compile than [`COMPILE_TIMEOUT`].
     #[error("the device did not compile a kernel within {seconds} s")]
-    NotCompiled { seconds: u64 },
+    NotCompiled {
+        /// Time that the host waited, in s.
+        seconds: u64,
+    },
+    /// The run was asked to stop, and the device was not done in time.
     #[error("the run was asked to stop while the device was at work")]
     Stopped,
+    /// A buffer could not be mapped for the host; the driver's message.
     #[error("reading tables back from the device failed: {0}")]
     ReadBack(String),
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use super::faults::{Faults, RunError};
 use super::kernels::{EntryPoint, Kernels};
-use super::pack::{self, BatchLimits};
+use super::pack::{self, DeviceLimits};
 use super::rates::DeviceRates;
 use super::resident::Resident;
 use super::source;
@@ -42,10 +42,19 @@ pub struct DispatchProgress {
 /// Reason why one experiment did not end; the others did.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExperimentError {
+    /// Its packets in flight exceed the limit.
     #[error(transparent)]
     TooManyPackets(#[from] TooManyPackets),
+    /// One of its tables is too large for a binding of the device.
     #[error("its {table} take {bytes} bytes, more than the {limit} that this device binds at once; use `--engine cpu`")]
-    TooLarge { table: &'static str, bytes: u64, limit: u64 },
+    TooLarge {
+        /// The table's name.
+        table: &'static str,
+        /// Its size, in bytes.
+        bytes: u64,
+        /// Size of the largest binding, in bytes.
+        limit: u64,
+    },
 }
 
 /// Results of a run.
@@ -55,7 +64,9 @@ pub struct Report {
     pub failures: Vec<(usize, ExperimentError)>,
     /// Whether the caller stopped the run; then some experiments may still be running.
     pub stopped: bool,
+    /// Number of batches that the experiments were divided into.
     pub batches: u32,
+    /// Number of dispatches, over all batches.
     pub dispatches: u32,
     /// Number of times that a batch was read back to grow its pools.
     pub growths: u32,
@@ -82,8 +93,8 @@ pub struct GpuEngine {
     faults: Faults,
     kernels: Kernels,
     /// Batch sizes that the device allows, and those that the caller allows.
-    device_limits: BatchLimits,
-    batch_limits: BatchLimits,
+    device_limits: DeviceLimits,
+    batch_limits: DeviceLimits,
     /// Row-steps that a dispatch of each mode may take, adapted to the time of the last ones.
     work: [u64; 2],
     /// How to dispatch; `None`: chosen per batch.
@@ -118,7 +129,7 @@ impl GpuEngine {
         }
         let faults = Faults::watch(&device);
         let kernels = Kernels::new(&device, &faults, workgroup.min(limits.max_compute_invocations_per_workgroup))?;
-        let batch_limits = BatchLimits {
+        let batch_limits = DeviceLimits {
             table_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
             total_bytes: u64::MAX,
             experiments: limits.max_compute_workgroups_per_dimension as usize,
@@ -140,7 +151,7 @@ impl GpuEngine {
     }
 
     /// Limits of one batch. A run splits what does not fit.
-    pub fn batch_limits(&self) -> BatchLimits {
+    pub fn batch_limits(&self) -> DeviceLimits {
         self.batch_limits
     }
 

@@ -16,6 +16,7 @@ pub struct DeviceLayout {
 }
 
 impl DeviceLayout {
+    /// Lays the tables of `experiments` side by side, in this order.
     pub fn of(experiments: &[&Tables]) -> DeviceLayout {
         let mut bytes = [0; N_TABLES];
         let mut exps = Vec::with_capacity(experiments.len());
@@ -48,7 +49,7 @@ pub fn pieces(
 
 /// Limits of one batch on a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct BatchLimits {
+pub struct DeviceLimits {
     /// Maximum size of one table, in bytes.
     pub table_bytes: u64,
     /// Maximum size of all tables together, in bytes.
@@ -58,7 +59,7 @@ pub struct BatchLimits {
 }
 
 /// The first table of `one` that exceeds `limits` even alone: its name, its bytes, and the limit.
-pub fn too_large(one: &Tables, limits: &BatchLimits) -> Option<(&'static str, u64, u64)> {
+pub fn too_large(one: &Tables, limits: &DeviceLimits) -> Option<(&'static str, u64, u64)> {
     let bytes = one.table_bytes();
     (0..N_TABLES)
         .find(|&i| bytes[i] > limits.table_bytes)
@@ -67,7 +68,7 @@ pub fn too_large(one: &Tables, limits: &BatchLimits) -> Option<(&'static str, u6
 }
 
 /// Whether `experiments` fit side by side.
-pub fn batch_fits<'a>(experiments: impl IntoIterator<Item = &'a Tables<'a>>, limits: &BatchLimits) -> bool {
+pub fn batch_fits<'a>(experiments: impl IntoIterator<Item = &'a Tables<'a>>, limits: &DeviceLimits) -> bool {
     let mut sums = [0; N_TABLES];
     let mut n = 0;
     for one in experiments {
@@ -82,7 +83,7 @@ pub fn batch_fits<'a>(experiments: impl IntoIterator<Item = &'a Tables<'a>>, lim
 }
 
 /// Divides `experiments` into consecutive ranges that fit, each as long as possible. An experiment that does not fit alone is a range of its own.
-pub fn batches(experiments: &[Tables], limits: &BatchLimits) -> Vec<Range<usize>> {
+pub fn batches(experiments: &[Tables], limits: &DeviceLimits) -> Vec<Range<usize>> {
     let mut runs = Vec::new();
     let mut first = 0;
     let mut sums = [0; N_TABLES];
@@ -183,13 +184,16 @@ mod tests {
         let mut all = [one.clone(), one.clone(), one.clone(), tables(2, 40), one];
         OwnedTables::with_views(&mut all, |all| {
             let largest = all[0].table_bytes().into_iter().max().expect("there are tables");
-            let limits = BatchLimits { table_bytes: 2 * largest, total_bytes: u64::MAX, experiments: 100 };
+            let limits = DeviceLimits { table_bytes: 2 * largest, total_bytes: u64::MAX, experiments: 100 };
             assert_eq!(batches(all, &limits), [0..2, 2..3, 3..4, 4..5]);
             assert!(too_large(&all[3], &limits).is_some());
             assert!(too_large(&all[0], &limits).is_none());
             assert!(batch_fits(&all[0..2], &limits) && !batch_fits(&all[0..3], &limits));
-            assert_eq!(batches(&all[0..3], &BatchLimits { experiments: 1, ..limits }), [0..1, 1..2, 2..3]);
-            assert_eq!(batches(&all[0..3], &BatchLimits { total_bytes: all[0].bytes(), ..limits }), [0..1, 1..2, 2..3]);
+            assert_eq!(batches(&all[0..3], &DeviceLimits { experiments: 1, ..limits }), [0..1, 1..2, 2..3]);
+            assert_eq!(
+                batches(&all[0..3], &DeviceLimits { total_bytes: all[0].bytes(), ..limits }),
+                [0..1, 1..2, 2..3]
+            );
         });
     }
 }

@@ -35,6 +35,7 @@ pub struct SubTest {
 /// Outcome of the whole self-test of one adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelfTest {
+    /// Each sub-test, in the order in which they ran.
     pub sub_tests: Vec<SubTest>,
     /// Wall time; most of it goes into compiling the kernels.
     pub wall: Duration,

@@ -45,10 +45,13 @@ pub const MATH: &str = include_str!("../../../shaders/math.wgsl");
 /// Reason why the composed text is no valid module.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SourceError {
+    /// The text is no WGSL; the parser's message.
     #[error("the kernels do not parse: {0}")]
     Parse(String),
+    /// The module breaks a rule of WGSL; the validator's message.
     #[error("the kernels are not valid: {0}")]
     Validate(String),
+    /// The kernels cannot have so many invocations per workgroup.
     #[error("a workgroup of {0} invocations: it must be a multiple of 16, from 64 to 256")]
     Workgroup(u32),
 }

@@ -25,7 +25,7 @@ const MAX_HASHES: usize = 1 << 20;
 
 /// Totals of what an experiment recorded in the memo and found there.
 #[derive(Debug, Default)]
-pub struct RunBalance {
+pub(crate) struct RunBalance {
     /// Bytes of keys that were recorded, and of keys that were found.
     recorded: AtomicU64,
     found: AtomicU64,
@@ -35,7 +35,7 @@ pub struct RunBalance {
 
 impl RunBalance {
     /// Counts a key of `bytes` bytes that is known, or that came before.
-    pub fn found(&self, bytes: usize) {
+    pub(crate) fn found(&self, bytes: usize) {
         self.found.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
@@ -46,7 +46,7 @@ impl RunBalance {
     }
 
     /// What the experiment recorded and found so far, in bytes of keys.
-    pub fn so_far(&self) -> (u64, u64) {
+    pub(crate) fn so_far(&self) -> (u64, u64) {
         (self.recorded.load(Ordering::Relaxed), self.found.load(Ordering::Relaxed))
     }
 }

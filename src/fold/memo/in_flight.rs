@@ -17,7 +17,7 @@ use crate::memo::node::MemoNode;
 use crate::memo::owner::{NodeMaker, Recorder};
 
 /// A claim to record a node. Dropping it releases the node.
-pub struct RecordingClaim {
+pub(crate) struct RecordingClaim {
     pub node: Arc<MemoNode>,
     run: u64,
 }
@@ -31,7 +31,7 @@ impl Drop for RecordingClaim {
 
 /// Experiments in flight that share a memo.
 #[derive(Default)]
-pub struct InFlight {
+pub(crate) struct InFlight {
     runs: Mutex<HashMap<u64, Entry>>,
     last: AtomicU64,
 }
@@ -57,7 +57,7 @@ enum WaitCondition {
 
 impl InFlight {
     /// Registers a new experiment.
-    pub fn enter(self: &Arc<Self>) -> ExperimentTicket {
+    pub(crate) fn enter(self: &Arc<Self>) -> ExperimentTicket {
         let id = self.last.fetch_add(1, Ordering::Relaxed) + 1;
         let clock = Arc::<AtomicU64>::default();
         lock(&self.runs).insert(id, Entry { clock: Arc::clone(&clock), wait: None });
@@ -74,7 +74,7 @@ impl InFlight {
     }
 
     /// Whether experiment `id` must still wait.
-    pub fn holds_up(&self, id: u64) -> bool {
+    pub(crate) fn holds_up(&self, id: u64) -> bool {
         let runs = lock(&self.runs);
         waits_on(&runs, id).is_some()
     }
@@ -115,7 +115,7 @@ fn wait(runs: &mut HashMap<u64, Entry>, id: u64, wait: Wait) -> bool {
 }
 
 /// An experiment's registration in [`InFlight`]. It ends when this is dropped.
-pub struct ExperimentTicket {
+pub(crate) struct ExperimentTicket {
     in_flight: Arc<InFlight>,
     id: u64,
     clock: Arc<AtomicU64>,
@@ -139,7 +139,7 @@ struct Forerunner {
 }
 
 /// Answer to a request for a node.
-pub enum ClaimAnswer {
+pub(crate) enum ClaimAnswer {
     /// Simulate it, with a claim unless another experiment holds it.
     Go(Option<RecordingClaim>),
     Wait,
@@ -154,22 +154,22 @@ impl Drop for ExperimentTicket {
 }
 
 impl ExperimentTicket {
-    pub fn id(&self) -> u64 {
+    pub(crate) fn id(&self) -> u64 {
         self.id
     }
 
     /// This experiment as the recorder of a node of a partition that started at `start` (ps).
-    pub fn by(&self, start: u64) -> Recorder<'_> {
+    pub(crate) fn by(&self, start: u64) -> Recorder<'_> {
         Recorder { maker: NodeMaker { run: self.id, start }, balance: Some(&self.balance) }
     }
 
     /// Stops following another experiment, because this one does something new.
-    pub fn goes_alone(&mut self) {
+    pub(crate) fn goes_alone(&mut self) {
         self.forerunner = None;
     }
 
     /// Begins a turn; the experiment's earliest event is at `at_ps`. Returns whether it must wait.
-    pub fn turn(&mut self, at_ps: u64) -> bool {
+    pub(crate) fn turn(&mut self, at_ps: u64) -> bool {
         self.clock.store(at_ps, Ordering::Release);
         if std::mem::take(&mut self.waits)
             && let Some(entry) = lock(&self.in_flight.runs).get_mut(&self.id)
@@ -193,14 +193,14 @@ impl ExperimentTicket {
     }
 
     /// Whether another experiment records what follows `node`.
-    pub fn is_foreign(&self, node: &MemoNode) -> bool {
+    pub(crate) fn is_foreign(&self, node: &MemoNode) -> bool {
         let run = node.owner.run.load(Ordering::Acquire);
         run != 0 && run != self.id && lock(&self.in_flight.runs).contains_key(&run)
     }
 
     /// Meets `node`, of a partition that started or passed a checkpoint at `start` (ps). If `is_free` returns true (the experiment simulates
     /// nothing), it stays behind the experiment that created the node.
-    pub fn meet(&mut self, node: &MemoNode, start: u64, is_free: impl FnOnce() -> bool) {
+    pub(crate) fn meet(&mut self, node: &MemoNode, start: u64, is_free: impl FnOnce() -> bool) {
         let maker = node.owner.maker;
         if maker.run == 0 || maker.run == self.id {
             return;
@@ -220,7 +220,7 @@ impl ExperimentTicket {
     }
 
     /// The claim on `node`; `None` if another experiment holds it.
-    pub fn adopt(&self, node: &Arc<MemoNode>) -> Option<RecordingClaim> {
+    pub(crate) fn adopt(&self, node: &Arc<MemoNode>) -> Option<RecordingClaim> {
         let owner = &node.owner;
         let mut run = owner.run.load(Ordering::Acquire);
         if run != self.id {
@@ -236,7 +236,7 @@ impl ExperimentTicket {
     }
 
     /// Requests what follows `node` from `known` (ps) on.
-    pub fn ask(&mut self, node: &Arc<MemoNode>, known: u64) -> ClaimAnswer {
+    pub(crate) fn ask(&mut self, node: &Arc<MemoNode>, known: u64) -> ClaimAnswer {
         let claim = self.adopt(node);
         if claim.is_some() || std::mem::take(&mut self.alone) {
             return ClaimAnswer::Go(claim);

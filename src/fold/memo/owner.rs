@@ -17,8 +17,8 @@ pub struct NodeMaker {
 /// The experiment that records, and its totals of what it recorded and found. The default: no experiment; its keys are always admitted.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Recorder<'a> {
-    pub maker: NodeMaker,
-    pub balance: Option<&'a RunBalance>,
+    pub(crate) maker: NodeMaker,
+    pub(crate) balance: Option<&'a RunBalance>,
 }
 
 /// Experiments of a node: the one that created it, and the one that records what follows.

@@ -27,11 +27,11 @@ const MAX_BYTES: u64 = 1 << 30;
 
 /// Episodes known to this process, shared by all experiments and threads.
 pub struct Memo {
-    pub roots: Mutex<Roots>,
-    pub store: Option<Arc<dyn BackingStore>>,
+    pub(crate) roots: Mutex<Roots>,
+    pub(crate) store: Option<Arc<dyn BackingStore>>,
     /// Which experiment records what.
-    pub in_flight: Arc<InFlight>,
-    pub bytes: AtomicU64,
+    pub(crate) in_flight: Arc<InFlight>,
+    pub(crate) bytes: AtomicU64,
     max_bytes: u64,
     admission: Admission,
 }
@@ -51,7 +51,7 @@ impl Default for Memo {
 
 /// Nodes where episodes start or go on: roots and snapshots by key, and snapshots also by id.
 #[derive(Default)]
-pub struct Roots {
+pub(crate) struct Roots {
     pub by_key: Keyed,
     /// Only snapshots that the store may refer to.
     pub states: HashMap<MemoNodeId, Arc<MemoNode>>,

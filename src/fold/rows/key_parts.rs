@@ -32,6 +32,7 @@ pub enum KeyPart {
 }
 
 impl KeyPart {
+    /// Every part, in the order in which keys hold them.
     pub const ALL: [KeyPart; 12] = [
         KeyPart::Rows,
         KeyPart::Phases,
@@ -58,14 +59,17 @@ impl KeyPartSet {
         KeyPartSet(KeyPart::ALL.iter().filter(|part| holds(**part)).map(|&part| 1 << part as u16).sum())
     }
 
+    /// Whether `part` is in the set.
     pub fn has(self, part: KeyPart) -> bool {
         self.0 & 1 << part as u16 != 0
     }
 
+    /// Number of parts in the set.
     pub fn len(self) -> u32 {
         self.0.count_ones()
     }
 
+    /// Whether no part is in the set.
     pub fn is_empty(self) -> bool {
         self.0 == 0
     }

@@ -6,18 +6,68 @@ use hyperfold_columns::{FRAME_BYTES, NEVER, PacketIdx, SHARED_HEADER, Tables, ki
 /// A law that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Violation {
+    /// Bytes sent are not those that arrived, were dropped or are in flight.
     #[error("bytes are not conserved: {sent} sent, {arrived} arrived, {dropped} dropped, {in_flight} in flight")]
-    Bytes { sent: u64, arrived: u64, dropped: u64, in_flight: u64 },
+    Bytes {
+        /// Payload bytes sent.
+        sent: u64,
+        /// Payload bytes arrived.
+        arrived: u64,
+        /// Payload bytes dropped.
+        dropped: u64,
+        /// Payload bytes in flight.
+        in_flight: u64,
+    },
+    /// A link end sent more than its rate allows.
     #[error("{end} sent {bytes} bytes in {elapsed_ps} ps, more than its {rate_bps} bps allow")]
-    Rate { end: String, bytes: u64, elapsed_ps: u64, rate_bps: u64 },
+    Rate {
+        /// Name of the link end.
+        end: String,
+        /// Bytes that it sent.
+        bytes: u64,
+        /// Time that it had, ps.
+        elapsed_ps: u64,
+        /// Its rate, bps.
+        rate_bps: u64,
+    },
+    /// A switch held more than its buffer.
     #[error("{switch} held {held} bytes, more than its buffer of {buffer}")]
-    Buffer { switch: String, held: u64, buffer: u64 },
+    Buffer {
+        /// The switch.
+        switch: String,
+        /// Bytes that it held.
+        held: u64,
+        /// Size of its buffer, bytes.
+        buffer: u64,
+    },
+    /// Packet records were lost.
     #[error("packet records are not conserved: {found} of {all} found in a list")]
-    Records { found: u64, all: u64 },
+    Records {
+        /// Records in lists.
+        found: u64,
+        /// Records in the table.
+        all: u64,
+    },
+    /// An ingress is charged with other bytes than it has in the switch.
     #[error("{port} accounts for {charged} bytes that came in by it, its switch holds {held}")]
-    Accounting { port: String, charged: u64, held: u64 },
+    Accounting {
+        /// The port.
+        port: String,
+        /// Bytes that it is charged with.
+        charged: u64,
+        /// Bytes that came in by it.
+        held: u64,
+    },
+    /// A sender knows of more bytes than its receiver has.
     #[error("flow {flow}: {acked} bytes acknowledged of {delivered} delivered in order")]
-    Order { flow: u32, acked: u64, delivered: u64 },
+    Order {
+        /// Number of the flow.
+        flow: u32,
+        /// Bytes acknowledged.
+        acked: u64,
+        /// Bytes delivered in order.
+        delivered: u64,
+    },
 }
 
 /// Names of rows for messages about violations: the names of links as in `links.csv`, or numbers where there are none.

@@ -16,7 +16,9 @@ use crate::setup::experiment::QueuedExperiment;
 
 /// An engine and its name in messages.
 pub struct Worker {
+    /// Name of the device, for messages.
     pub name: String,
+    /// The engine.
     pub engine: Box<dyn Engine>,
     /// Whether the engine computes on the host, on the threads of the pool.
     pub on_pool: bool,

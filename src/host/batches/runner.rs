@@ -37,6 +37,7 @@ const PREPARED_AT_ONCE: usize = 16;
 pub enum RunEvent {
     /// The experiments of a batch were prepared and are about to run.
     Started(Vec<u64>),
+    /// An experiment has ended, with an outcome or without.
     Ended(Box<Ended>),
     /// Progress of the unfinished experiments of a batch, as (experiment id, packets that have left a port).
     Progress(Vec<(u64, u64)>),

@@ -41,7 +41,9 @@ pub struct ExpId(pub u64);
 /// Limits of one experiment; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
+    /// Most packet-hops.
     pub packet_hops: Option<u64>,
+    /// Most wall time, ms.
     pub wall_ms: Option<u64>,
 }
 
@@ -77,6 +79,7 @@ struct ExperimentState {
 /// The end of an experiment.
 #[derive(Debug)]
 pub struct Ended {
+    /// Index in the sweep.
     pub exp_id: u64,
     /// The outcome, or the reason why there is none.
     pub result: Result<ExperimentOutcome, Ending>,
@@ -84,6 +87,7 @@ pub struct Ended {
     pub packet_hops: u64,
     /// Statistics of folding; `None`: everything was simulated once.
     pub folds: Option<FoldStats>,
+    /// Wall time that it took, s.
     pub seconds: f64,
 }
 

@@ -12,10 +12,16 @@ const ASSET: &str = include_str!("../../../assets/costs.toml");
 /// Why a price is missing.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CostError {
+    /// The tables have no price and power of a GPU.
     #[error(
         "there is no price and power of the GPU {gpu}; set cost.gpu_usd and cost.gpu_watts, or say in its table which GPU it is `like` (known: {known})"
     )]
-    Gpu { gpu: String, known: String },
+    Gpu {
+        /// Name of the GPU.
+        gpu: String,
+        /// Names of the GPUs that they have.
+        known: String,
+    },
 }
 
 /// Price and power of one part.

@@ -15,7 +15,9 @@ const SECONDS_PER_HOUR: f64 = 3600.0;
 /// The parts of a cluster, with their rates.
 #[derive(Clone, Debug, PartialEq, Default)]
 pub struct Parts {
+    /// Number of GPUs.
     pub gpus: u64,
+    /// Number of servers.
     pub servers: u64,
     /// Rate of each NIC in Gbit/s, all its links together.
     pub nics: Vec<f64>,
@@ -25,10 +27,12 @@ pub struct Parts {
     pub links: Vec<f64>,
 }
 
-/// Price of a cluster in whole cents, and its power at full load in milliwatts.
+/// Price and power of a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
 pub struct Bill {
+    /// Price, in US cents.
     pub cost_cents: u64,
+    /// Power at full load, mW.
     pub power_mw: u64,
 }
 

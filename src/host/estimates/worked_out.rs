@@ -45,6 +45,7 @@ impl RanksWithTasks {
 pub struct WorkedOut {
     /// Time from 0 to the end of the last op, ps.
     pub makespan_ps: u64,
+    /// Mean measured iteration; `None`: the job has none.
     pub iteration: Option<Iteration>,
 }
 

@@ -17,12 +17,17 @@ use hyperfold_llm::workload::tasks::{OpTasks, TaskGraph};
 /// Parts of a span of time on one rank, ps; they add up to `total`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
+    /// The whole span.
     pub total: u64,
+    /// Kernels of forward and backward passes.
     pub compute: u64,
     /// Exposed communication, indexed by [`Dim`]; the last entry is communication that belongs to no dimension.
     pub exposed: [u64; 6],
+    /// Waiting for other stages of the pipeline.
     pub bubble: u64,
+    /// Kernels of the optimizer.
     pub optimizer: u64,
+    /// All that is none of the other parts.
     pub other: u64,
 }
 

@@ -17,14 +17,19 @@ const SIZES_KNOWN: usize = 8;
 /// A flow as results name it.
 #[derive(Clone, Debug)]
 pub struct FlowInfo {
+    /// Number of the flow.
     pub id: u32,
     /// Source: the host id of the file, or a GPU rank.
     pub src: u32,
+    /// Destination, numbered as the source.
     pub dst: u32,
+    /// Payload, bytes.
     pub bytes: u64,
+    /// Time of its start, ps.
     pub start_ps: u64,
     /// Completion time on an idle network, ps.
     pub ideal_ps: u64,
+    /// Row in which it is simulated.
     pub carried: FlowCarrier,
 }
 

@@ -17,7 +17,9 @@ use crate::setup::prepare::prepare_tasks;
 
 /// What folding did with an experiment, and why it did not do more.
 pub struct FoldReport {
+    /// Packet-hops that were simulated, by what made that necessary.
     pub explanation: FoldExplanation,
+    /// Counts of folding.
     pub stats: FoldStats,
     /// Packet-hops that the experiment stands for.
     pub packet_hops: u64,

@@ -47,6 +47,7 @@ impl Default for RecordedSpan {
 /// An op of a rank's program; times in ps, `NEVER` for what had not happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpSpan {
+    /// The rank.
     pub rank: u32,
     /// Index into the rank's program.
     pub op: u32,
@@ -54,12 +55,14 @@ pub struct OpSpan {
     pub begin: u64,
     /// Time when its peers had arrived too.
     pub go: u64,
+    /// Time of its end.
     pub end: u64,
 }
 
 /// A flow, or a message of a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MessageSpan {
+    /// Its number, ends, size and times.
     pub flow: FlowOutcome,
     /// Index of its queue pair among those of its two ends.
     pub lane: u32,
@@ -83,6 +86,7 @@ pub struct QueueBin {
 pub struct Pause {
     /// Index into [`Timeline::links`].
     pub link: u32,
+    /// Time at which the pause began.
     pub begin: u64,
     /// `NEVER`: the pause had not ended.
     pub end: u64,
@@ -90,12 +94,15 @@ pub struct Pause {
 
 /// A recorded timeline. Ops, messages and pauses outside the recorded span are left out.
 pub struct Timeline {
+    /// The network, from which hosts and switches are named.
     pub network: Network,
     /// The program, for names and kinds of ops.
     pub job: Option<Arc<Job>>,
     /// For several jobs: GPUs, warm-up iterations and start (ps) of each program.
     programs: Vec<(Vec<u32>, u32, u64)>,
+    /// Ops of all ranks.
     pub ops: Vec<OpSpan>,
+    /// Flows and messages.
     pub messages: Vec<MessageSpan>,
     /// Names of the links that NICs and ports send on.
     pub links: Vec<String>,
@@ -105,11 +112,13 @@ pub struct Timeline {
     pub queues_left_out: bool,
     /// Width of the queues' bins, ps.
     pub bin_ps: u64,
+    /// Pauses of all link ends.
     pub pauses: Vec<Pause>,
     /// Longest time between two samples of queues and pauses, ps.
     pub step_ps: u64,
     /// Time up to which it was simulated, ps.
     pub until_ps: u64,
+    /// Time of the last completion, ps.
     pub makespan_ps: u64,
     /// Reason why the simulation did not reach its end; `None`: it did.
     pub cut: Option<String>,

@@ -37,7 +37,9 @@ use crate::tables::task_row_cache::TaskRowCache;
 /// A program and its tasks.
 #[derive(Debug)]
 pub struct Job {
+    /// The programs of its ranks.
     pub workload: Workload,
+    /// Its tasks, as a machine runs them.
     pub graph: TaskGraph,
     /// Iterations before the measured ones.
     pub warmup: u32,
@@ -86,6 +88,7 @@ impl Job {
 /// A benchmark of one collective.
 #[derive(Clone, Copy, Debug)]
 pub struct CollectiveBenchmark {
+    /// Size of the operation, as nccl-tests counts it, bytes.
     pub bytes: u64,
     /// Bus bandwidth over algorithm bandwidth as (numerator, denominator), as in nccl-tests.
     pub bus: (u64, u64),

@@ -20,6 +20,7 @@ use hyperfold_network::topology::{Network, Node};
 /// One of several jobs, placed on its GPUs.
 #[derive(Clone, Debug)]
 pub struct PlacedJob {
+    /// Name in the sweep file.
     pub name: Arc<str>,
     /// Value of `workload.kind`.
     pub kind: String,
@@ -27,7 +28,9 @@ pub struct PlacedJob {
     pub gpus: Vec<u32>,
     /// Placement as in the sweep file.
     pub placement: String,
+    /// Time of its start, ps.
     pub start_ps: u64,
+    /// Whether it is a background job, which the experiment does not wait for.
     pub background: bool,
     /// Programs of its ranks, in the job's own numbering; `None`: the job is flows only.
     pub program: Option<Arc<Job>>,
@@ -35,6 +38,7 @@ pub struct PlacedJob {
     pub tasks: Range<u32>,
     /// Id of its first flow or message.
     pub first_flow: u32,
+    /// Number of its flows and messages.
     pub n_flows: u32,
     /// Range of its flows among the queue pairs of all programs.
     pub qps: Range<u32>,

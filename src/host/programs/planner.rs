@@ -97,7 +97,9 @@ pub(crate) struct ClusterPlanner<'a> {
 /// How the collective that takes longest is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LongestCollective {
+    /// Algorithm by which it runs.
     pub algorithm: Algorithm,
+    /// Protocol of NCCL by which it runs.
     pub protocol: Protocol,
     /// Channels; 0: switches reduce, or it has a closed form of its own.
     pub channels: u32,

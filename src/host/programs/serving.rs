@@ -21,18 +21,24 @@ const PPM: f64 = 1e6;
 /// The requests of an inference job, and their ops in its programs.
 #[derive(Debug)]
 pub struct ServingJob {
+    /// Requests in the order of their arrival.
     pub requests: Vec<ServingRequest>,
+    /// For each request, its ops.
     pub ops: Vec<RequestOps>,
     /// For each request, the instance at which it arrives, and another instance that decodes it, if there is one.
     pub instances: Vec<(u32, Option<u32>)>,
+    /// Pools of GPUs: one for both phases, or one for prefill and one for decode.
     pub pools: Vec<ServingPool>,
 }
 
 /// A pool of GPUs, and how the scheduler used it.
 #[derive(Debug)]
 pub struct ServingPool {
+    /// The pool.
     pub pool: Pool,
+    /// What the scheduler did with it.
     pub usage: PoolUse,
+    /// Ops of its rounds, in the order of time.
     pub rounds: Vec<RoundOps>,
 }
 

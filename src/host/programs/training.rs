@@ -17,10 +17,13 @@ use crate::setup::error::{PrepareError, SetupError};
 /// The model that is trained, its layout, and its hardware.
 #[derive(Clone, Debug)]
 pub struct TrainingSetup {
+    /// The model.
     pub model: Arc<Model>,
     /// The layout, checked against the model.
     pub layout: Layout,
+    /// The GPU that trains it.
     pub gpu: Gpu,
+    /// Memory of its fullest rank by an estimate, by what holds it.
     pub memory: Estimate,
     /// A warning if the estimate is slightly above a GPU's memory.
     pub tight: Option<String>,

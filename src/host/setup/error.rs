@@ -26,50 +26,98 @@ use crate::setup::servers::ServerError;
 /// A reason why an experiment cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
+    /// The network cannot be made.
     #[error(transparent)]
     Topology(#[from] TopologyError),
+    /// The flows cannot be made or read.
     #[error(transparent)]
     Workload(#[from] WorkloadError),
+    /// A flow has no route.
     #[error(transparent)]
     Route(#[from] RouteError),
+    /// An input file cannot be read, or a line of it is wrong.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The program cannot be put on the cluster.
     #[error(transparent)]
     Job(#[from] JobError),
+    /// Keys contradict each other.
     #[error("{0}")]
     Config(#[from] Conflict),
+    /// Jobs do not find their GPUs.
     #[error(transparent)]
     Placement(#[from] PlacementError),
-    // Not named `source`: code that prints the chain of causes would print it twice.
+    /// One of several jobs cannot run.
     #[error("job `{job}`: {why}")]
-    OfJob { job: String, why: Box<PrepareError> },
+    OfJob {
+        /// Name of the job.
+        job: String,
+        // Not named `source`: code that prints the chain of causes would print it twice.
+        /// Why it cannot run.
+        why: Box<PrepareError>,
+    },
+    /// The tables cannot be built.
     #[error(transparent)]
     Build(#[from] BuildError),
+    /// Flows have different priorities.
     #[error(
         "flows {a} and {b} have priorities {pa} and {pb}: one traffic class is modelled, so all flows of an experiment need the same"
     )]
-    Priorities { a: u32, pa: u8, b: u32, pb: u8 },
+    Priorities {
+        /// Number of a flow.
+        a: u32,
+        /// Its priority.
+        pa: u8,
+        /// Number of another flow.
+        b: u32,
+        /// Its priority.
+        pb: u8,
+    },
+    /// The model, the GPU or the layout is not available.
     #[error(transparent)]
     Setup(#[from] SetupError),
+    /// The servers cannot be described.
     #[error(transparent)]
     Server(#[from] ServerError),
+    /// A price or a power is missing.
     #[error(transparent)]
     Cost(#[from] CostError),
+    /// The fullest rank needs more memory than its GPU has.
     #[error("{breakdown}")]
-    Oom { peak_bytes: u64, breakdown: String },
+    Oom {
+        /// Memory that it needs, bytes.
+        peak_bytes: u64,
+        /// The parts of it, in words.
+        breakdown: String,
+    },
+    /// This machine has too little memory for it.
     #[error("{0}")]
     Memory(MemoryRefusal),
+    /// The workload has more flows than are supported.
     #[error(
         "{flows} flows between {ranks} GPUs are more than the {} that are supported; use fewer GPUs, another workload.pattern, or of storage traffic fewer bursts (workload.every_us, workload.duration_ns)",
         hyperfold_llm::workload::MAX_FLOWS
     )]
-    TooManyFlows { flows: u64, ranks: u64 },
+    TooManyFlows {
+        /// Number of flows.
+        flows: u64,
+        /// Number of GPUs.
+        ranks: u64,
+    },
+    /// A panic while it was prepared: a defect of the program.
     #[error("{0}")]
     Defect(Defect),
+    /// The program was asked to end.
     #[error("the program was asked to end while it prepared this experiment")]
     Interrupted,
+    /// The keys and the topology file name different numbers of GPUs.
     #[error("cluster.gpus = {asked}, but the topology file has {found} hosts; leave cluster.gpus out")]
-    Gpus { asked: u32, found: u32 },
+    Gpus {
+        /// Number in `cluster.gpus`.
+        asked: u32,
+        /// Number of hosts in the file.
+        found: u32,
+    },
 }
 
 impl PrepareError {
@@ -91,7 +139,7 @@ impl PrepareError {
         }
         let outcomes = matches!(
             self,
-            PrepareError::Route(RouteError::NoRoute { .. })
+            PrepareError::Route(RouteError::NoRoute { .. } | RouteError::Policy { .. })
                 | PrepareError::Build(BuildError::TooLarge { .. })
                 | PrepareError::Oom { .. }
                 | PrepareError::Memory(_)
@@ -116,30 +164,56 @@ impl From<PrepareError> for Ending {
 /// A reason why a program cannot be put on a cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum JobError {
+    /// The programs do not fit together.
     #[error(transparent)]
     Lower(#[from] LowerError),
+    /// The model, the GPU or the layout is not available.
     #[error(transparent)]
     Setup(#[from] SetupError),
+    /// The model cannot be trained so.
     #[error(transparent)]
     Training(#[from] TrainingError),
+    /// The model cannot be served so.
     #[error(transparent)]
     Serving(#[from] ServingError),
+    /// A file of programs cannot be imported.
     #[error(transparent)]
     Import(#[from] ImportError),
+    /// The programs break a rule.
     #[error(transparent)]
     Check(#[from] CheckError),
+    /// A variable of NCCL is wrong.
     #[error("workload.nccl: {0}")]
     Nccl(#[from] EnvError),
+    /// The file of ops is wrong.
     #[error(transparent)]
     Dag(#[from] DagError),
+    /// A slow rank does not exist.
     #[error("workload.straggler_ranks: there is no rank {rank}; the workload has {ranks}, counted from 0")]
-    Straggler { rank: u32, ranks: usize },
+    Straggler {
+        /// The rank.
+        rank: u32,
+        /// Number of ranks.
+        ranks: usize,
+    },
+    /// The network has too few GPUs.
     #[error(
         "the workload has {needs} ranks, the network {has} GPUs; cluster.gpus (or the topology file) must give at least as many"
     )]
-    Ranks { needs: usize, has: usize },
+    Ranks {
+        /// Ranks of the workload.
+        needs: usize,
+        /// GPUs of the network.
+        has: usize,
+    },
+    /// The job has more GPUs than ranks.
     #[error("the workload has {needs} ranks, the job {has} GPUs; leave gpus out, or give as many")]
-    IdleRanks { needs: usize, has: usize },
+    IdleRanks {
+        /// Ranks of the workload.
+        needs: usize,
+        /// GPUs of the job.
+        has: usize,
+    },
 }
 
 impl PrepareError {
@@ -178,35 +252,80 @@ impl PrepareError {
 /// A reason why a model, a GPU or a layout is not available.
 #[derive(Debug, thiserror::Error)]
 pub enum SetupError {
+    /// The model is unknown or wrong.
     #[error(transparent)]
     Model(#[from] ModelError),
+    /// The GPU is unknown or wrong.
     #[error(transparent)]
     Gpu(#[from] compute::Error),
+    /// The GPU does not compute in this precision.
     #[error(
         "workload.precision = \"{precision}\" (workload.fp8), but {gpu} has no such units; leave it out, or use a GPU that has them: {alternatives}"
     )]
-    Units { precision: Dtype, gpu: String, alternatives: String },
+    Units {
+        /// Number format of matrix products.
+        precision: Dtype,
+        /// Name of the GPU.
+        gpu: String,
+        /// GPUs that do.
+        alternatives: String,
+    },
+    /// A file that a key names is wrong.
     #[error("{file}: {why}")]
-    File { file: String, why: String },
+    File {
+        /// Path of the file.
+        file: String,
+        /// What is wrong.
+        why: String,
+    },
 }
 
 /// A reason why the tables of a case cannot be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum BuildError {
+    /// HPCC's telemetry cannot name so many link rates.
     #[error(
         "HPCC's telemetry can name 8 link rates; this network has {0}: use fewer distinct rates or another transport.cc"
     )]
     TooManyRates(usize),
+    /// A link rate, in bps, is no whole number of Mb/s.
     #[error("a link of {0} bps: link rates must be whole Mb/s")]
     OddRate(u64),
+    /// A data packet has too many bytes on the wire.
     #[error("a data packet of {0} bytes on the wire: transport.payload_bytes must leave it below 65536")]
     LargePacket(u64),
+    /// A flow starts on a node that sends nothing.
     #[error("flow {flow} starts on node {node}, which is not a host with a NIC on its path")]
-    NotAHost { flow: u32, node: u32 },
+    NotAHost {
+        /// Number of the flow.
+        flow: u32,
+        /// The node.
+        node: u32,
+    },
+    /// A switch's buffer is too small for its ports.
     #[error(
         "`topology.buffer_mib` (or its tier's key): {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for {wants}; use at least {mib}"
     )]
-    SmallBuffer { switch: u32, ports: u32, needs: u64, has: u64, mib: u64, wants: &'static str },
+    SmallBuffer {
+        /// Id of the switch.
+        switch: u32,
+        /// Number of its ports.
+        ports: u32,
+        /// Bytes that they need.
+        needs: u64,
+        /// Bytes that the buffer has.
+        has: u64,
+        /// Size that would do, in MiB.
+        mib: u64,
+        /// What takes the bytes, in words.
+        wants: &'static str,
+    },
+    /// A table has more rows than an index can name.
     #[error("too large for one experiment: {what} ({n}) exceed 2^32 table rows")]
-    TooLarge { what: &'static str, n: u64 },
+    TooLarge {
+        /// What the rows stand for, in words.
+        what: &'static str,
+        /// Number of rows.
+        n: u64,
+    },
 }

@@ -7,6 +7,8 @@ use hyperfold_config::spec::Config;
 /// One experiment to run.
 #[derive(Clone)]
 pub struct QueuedExperiment {
+    /// Index in the sweep.
     pub exp_id: u64,
+    /// Its keys, resolved.
     pub config: Config,
 }

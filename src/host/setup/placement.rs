@@ -15,16 +15,46 @@ const NAMED_UP_TO: usize = 8;
 /// A reason why jobs do not find the GPUs that they ask for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
+    /// A list names a GPU that there is not.
     #[error("`job.{job}.placement`: there is no GPU {gpu}; the network has {has}, counted from 0")]
-    NoGpu { job: String, gpu: u32, has: u32 },
+    NoGpu {
+        /// Name of the job.
+        job: String,
+        /// The GPU.
+        gpu: u32,
+        /// GPUs of the network.
+        has: u32,
+    },
+    /// Two jobs want the same GPUs.
     #[error(
         "jobs `{a}` and `{b}` share GPUs: {gpus}; {free} of {has} GPUs are free; a GPU has one job, and traffic beside it with background = true"
     )]
-    Taken { a: String, b: String, gpus: String, free: usize, has: usize },
+    Taken {
+        /// Name of one job.
+        a: String,
+        /// Name of the other job.
+        b: String,
+        /// The GPUs, as text.
+        gpus: String,
+        /// GPUs that are free.
+        free: usize,
+        /// GPUs of the network.
+        has: usize,
+    },
+    /// Too few GPUs are free for a job.
     #[error(
         "job `{job}` needs {needs} GPUs, but {free} of {has} are free; make jobs smaller, or the network larger with cluster.gpus"
     )]
-    TooFew { job: String, needs: u32, free: usize, has: usize },
+    TooFew {
+        /// Name of the job.
+        job: String,
+        /// GPUs that it needs.
+        needs: u32,
+        /// GPUs that are free.
+        free: usize,
+        /// GPUs of the network.
+        has: usize,
+    },
 }
 
 /// A job that waits for its GPUs, and their number.

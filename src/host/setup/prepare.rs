@@ -34,7 +34,9 @@ pub const LONG_PACKET_HOPS: u64 = 100_000_000;
 
 /// An experiment ready for the engine.
 pub struct Prepared {
+    /// Its tables.
     pub built: Built,
+    /// Its flows and messages, as results name them.
     pub flows: Vec<FlowInfo>,
     /// The network, from which links are named, as in `host3->leaf0`; empty if no link will be named.
     pub network: Network,

@@ -13,8 +13,7 @@ use hyperfold_config::spec::{
 };
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::{
-    FlowPaths, PayloadClock, PolicyKeys, RouteFile, Router, RoutingPolicy, flow_rtt_window, global_rtt_window,
-    is_intra_server, routing_policy,
+    FlowPaths, PayloadClock, RouteFile, Router, RoutingPolicy, flow_rtt_window, global_rtt_window, is_intra_server,
 };
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind, text};
 use hyperfold_network::transport::{RttWindow, Transport};
@@ -29,6 +28,7 @@ use crate::programs::training::TrainingSetup;
 use crate::setup::error::PrepareError;
 use crate::setup::marking;
 use crate::setup::network::{bill, network, nvlink_as_packets};
+use crate::setup::own_routing::named_routing_policy;
 use crate::setup::servers;
 
 /// Whether an experiment is computed while it is prepared, and not simulated: its one program communicates by closed form only.
@@ -136,12 +136,10 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     budget::doing("paths");
     let mut transport = config.transport(first_host_rate(&network))?;
     let router = Router::new(&network);
-    let policy: Box<dyn RoutingPolicy> = match &config.routing.policy {
-        PolicyChoice::File { path } => Box::new(route_file(path, &network, &flows)?),
-        PolicyChoice::Named { name, max_paths } => {
-            let keys = PolicyKeys { seed: config.routing.seed, max_paths: *max_paths };
-            routing_policy(name, keys).expect("choices of the key are the registry's names")
-        }
+    let policy: Box<dyn RoutingPolicy> = match (&config.routing.policy, named_routing_policy(config)) {
+        (_, Some(policy)) => policy,
+        (PolicyChoice::File { path }, None) => Box::new(route_file(path, &network, &flows)?),
+        (_, None) => unreachable!("only routes of a file have no name"),
     };
     let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
     let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());

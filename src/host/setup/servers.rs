@@ -17,27 +17,64 @@ use hyperfold_network::topology::{Link, Network, NodeIdx, NvLink};
 /// A contradiction between a server's description and the configuration, or an error in the description.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ServerError {
+    /// The XML file cannot be read.
     #[error("cluster.server_xml: cannot read {file}: {why}")]
-    Read { file: String, why: String },
+    Read {
+        /// Path of the XML file.
+        file: String,
+        /// What the system says.
+        why: String,
+    },
+    /// The XML file is not one of NCCL.
     #[error("cluster.server_xml: {file}, {error}")]
-    Xml { file: String, error: XmlError },
+    Xml {
+        /// Path of the XML file.
+        file: String,
+        /// What is wrong, and in which line.
+        error: XmlError,
+    },
+    /// The keys and the XML file name different numbers of GPUs.
     #[error(
         "cluster.gpus_per_server = {asked}, but the server of {file} has {found} GPUs; write cluster.gpus_per_server = {found}"
     )]
-    Gpus { file: String, asked: u32, found: u32 },
+    Gpus {
+        /// Path of the XML file.
+        file: String,
+        /// Number in `cluster.gpus_per_server`.
+        asked: u32,
+        /// Number of GPUs in the file.
+        found: u32,
+    },
+    /// The XML file names no NIC.
     #[error(
         "cluster.server_xml: {file} has no NIC with a <net>, so its servers cannot be joined; write cluster.nics_per_server to say how many there are"
     )]
-    NoNics { file: String },
+    NoNics {
+        /// Path of the XML file.
+        file: String,
+    },
+    /// The XML file names a GPU that does not fit the keys.
     #[error("cluster.gpu: {file}: {why}")]
-    Gpu { file: String, why: String },
+    Gpu {
+        /// Path of the XML file.
+        file: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// `NCCL_IB_HCA` leaves no NIC.
     #[error("workload.nccl.NCCL_IB_HCA = \"{value}\" leaves no NIC; servers have {have}")]
-    Hca { value: String, have: String },
+    Hca {
+        /// Value of the variable.
+        value: String,
+        /// Names of the NICs that there are.
+        have: String,
+    },
 }
 
 /// A server that the configuration names.
 #[derive(Clone, Debug)]
 pub struct Described {
+    /// The server: its GPUs, NICs and links.
     pub server: Server,
     /// Names of its NICs; empty for a preset.
     nics: Vec<String>,

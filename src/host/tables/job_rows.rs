@@ -14,6 +14,7 @@ use hyperfold_network::topology::ArcIdx;
 /// A job of a prepared experiment.
 #[derive(Clone, Debug)]
 pub struct JobRows {
+    /// The job on its GPUs.
     pub job: PlacedJob,
     /// Range of its flows among those of the experiment.
     pub flows: Range<usize>,
@@ -21,6 +22,7 @@ pub struct JobRows {
     pub bytes: u64,
     /// Packet-hops if each of its packets is carried once.
     pub packet_hops: u64,
+    /// Links that it shares with other jobs.
     pub shared: SharedLinks,
 }
 
@@ -29,6 +31,7 @@ pub struct JobRows {
 pub struct SharedLinks {
     /// Indices of the other jobs, and how many links are shared with each.
     pub other_jobs: Vec<(usize, u32)>,
+    /// Number of links that are shared with any other job.
     pub links: u32,
     /// Payload of the job on these links, bytes, counted once per link.
     pub bytes: u64,

@@ -11,21 +11,28 @@ use hyperfold_network::transport::{RttWindow, Transport};
 
 /// One experiment, in the terms of the layers above the engine.
 pub struct PacketCase<'a> {
+    /// The network, whose hosts are the ends of flows.
     pub network: &'a Network,
     /// Flows that cross the network as packets; `paths` and `rtt` have one entry for each.
     pub flows: &'a [Flow],
+    /// Paths of each flow's data and answers.
     pub paths: &'a [FlowPaths],
+    /// Base RTT and window of each flow.
     pub rtt: &'a [RttWindow],
+    /// Parameters of transport and switches.
     pub transport: &'a Transport,
     /// The task graph of ranks. Its queue pairs are `flows[first_qp..]`, in its order. `None`: flows only.
     pub graph: Option<GraphCase<'a>>,
+    /// What is recorded, and how far the simulation goes.
     pub options: BuildOptions,
 }
 
 /// A task graph beside the flows. INVARIANT: `flows[first_qp + q]` is queue pair `q`, with no bytes and start `NEVER`.
 #[derive(Clone, Copy)]
 pub struct GraphCase<'a> {
+    /// The task graph.
     pub graph: &'a TaskGraph,
+    /// Index of its first queue pair among the flows of the case.
     pub first_qp: usize,
     /// Time from an end on one NIC to the start of what waits for it on another NIC of the same host, ps.
     pub release_ps: u64,

@@ -10,6 +10,7 @@ use super::{Algorithm, CollectiveOp};
 /// A collective as passes of chunks; times in us.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChunkPasses {
+    /// Operation.
     pub op: CollectiveOp,
     /// A ring or a tree.
     pub algorithm: Algorithm,

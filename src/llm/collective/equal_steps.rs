@@ -9,7 +9,9 @@ use super::{Algorithm, CollectiveOp, ScheduleOptions};
 /// The edges of one channel in order: (from, to).
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct EdgeRing {
+    /// Number of the channel.
     pub channel: u16,
+    /// Edges as (sending member, receiving member), each beginning where the one before ends.
     pub edges: Vec<(u32, u32)>,
 }
 

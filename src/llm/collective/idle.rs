@@ -43,7 +43,9 @@ impl Overheads {
 /// A link from GPU to GPU within a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct InsideLink {
+    /// Rate of a GPU, one direction.
     pub rate_bps: u64,
+    /// Latency from a GPU to another.
     pub latency_ps: u64,
     /// Whether each pair of GPUs has a link of its own. Otherwise all that a GPU sends shares one link.
     pub by_pair: bool,

@@ -32,11 +32,17 @@ pub use system::{Arch, CollectiveSystem, Cpu, MemberPlacement, ServerInterconnec
 /// A collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum CollectiveOp {
+    /// Every member gets the sum.
     AllReduce,
+    /// Every member gets the parts of all.
     AllGather,
+    /// Every member gets its part of the sum.
     ReduceScatter,
+    /// Every member sends a part to every other.
     AllToAll,
+    /// Every member gets the data of the root.
     Broadcast,
+    /// The root gets the sum.
     Reduce,
     /// No member goes on before all have arrived; it carries no bytes.
     Barrier,
@@ -47,9 +53,11 @@ pub enum CollectiveOp {
 pub enum Algorithm {
     /// The choice of NCCL's cost model.
     Auto,
+    /// Rings through all members.
     Ring,
     /// Double binary tree.
     Tree,
+    /// Recursive halving, then recursive doubling.
     HalvingDoubling,
     /// Every member sends to every other at once.
     Direct,

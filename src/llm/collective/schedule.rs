@@ -13,6 +13,7 @@ pub struct Transfer {
     pub channel: u16,
     /// Transfers that must have been delivered to `from` before: `Schedule::after[after_first .. after_first + after_n]`, indices of earlier transfers.
     pub after_first: u32,
+    /// Number of these transfers.
     pub after_n: u32,
 }
 
@@ -20,8 +21,11 @@ pub struct Transfer {
 /// A member is done when everything sent to it has arrived and everything it sends has left its buffers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schedule {
+    /// Number of members.
     pub n: u32,
+    /// Transfers in the order in which members send.
     pub transfers: Vec<Transfer>,
+    /// Dependencies of all transfers: see [`Transfer::after_first`].
     pub after: Vec<u32>,
 }
 

@@ -12,14 +12,19 @@ use super::system::{Arch, CollectiveSystem, Cpu, ServerInterconnect};
 /// A type of server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Server {
+    /// Generation of its GPUs.
     pub arch: Arch,
+    /// What links its GPUs.
     pub inside: ServerInterconnect,
+    /// Maker of its host CPUs.
     pub cpu: Cpu,
+    /// Number of GPUs.
     pub gpus: u32,
     /// One GPU's rate in bit/s into the fabric that links the GPUs, one direction.
     pub inside_bps: u64,
     /// Latency from a GPU to another in ps.
     pub latency_ps: u64,
+    /// Number of NICs for GPU traffic.
     pub nics: u32,
     /// One NIC's rate in bit/s, one direction, all its ports together.
     pub nic_bps: u64,
@@ -41,6 +46,7 @@ pub struct Server {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no server is called \"{name}\"; there are {}", Server::names().collect::<Vec<_>>().join(", "))]
 pub struct NoSuchServer {
+    /// The name.
     pub name: String,
 }
 

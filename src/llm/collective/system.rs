@@ -44,20 +44,28 @@ pub enum ServerInterconnect {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Cpu {
+    /// Made by Intel.
     Intel,
+    /// Made by AMD.
     Amd,
+    /// Made by somebody else, such as NVIDIA's Grace.
     Other,
 }
 
 /// The parameters that determine the cost of a collective on an idle cluster of equal servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct CollectiveSystem {
+    /// Generation of the GPUs.
     pub arch: Arch,
+    /// What links the GPUs of a server.
     pub inside: ServerInterconnect,
+    /// Maker of the host CPUs.
     pub cpu: Cpu,
+    /// Number of GPUs of a server.
     pub gpus_per_server: u32,
     /// Rate in bit/s of one GPU into the server's fabric, one direction, by the data sheet: NVLink's, or PCIe's if there is no NVLink.
     pub inside_bps: u64,
+    /// Number of NICs of a server.
     pub nics_per_server: u32,
     /// Rate in bit/s of one NIC, one direction, all its ports together.
     pub nic_bps: u64,

@@ -24,21 +24,28 @@ use hyperfold_base::input;
 /// The operation that a row measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
+    /// A matrix product.
     Gemm,
+    /// Fused attention, forward.
     AttentionForward,
+    /// Fused attention, backward.
     AttentionBackward,
     /// Forward and backward together.
     Attention,
+    /// A kernel bound by memory.
     Memory,
 }
 
 /// One measured kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MeasuredKernel {
+    /// Name of the GPU.
     pub gpu: String,
+    /// The operation.
     pub operation: Operation,
     /// Name of the operation in the file.
     pub name: String,
+    /// Name of the implementation in the file.
     pub variant: String,
     /// The kernel. For both directions of attention it is the forward one; for memory-bound kernels its name is arbitrary.
     pub kernel: Kernel,
@@ -53,6 +60,7 @@ pub struct MeasuredKernel {
 pub struct UserDatabase {
     /// Name of the file, for messages.
     pub file: String,
+    /// Measured kernels, in the order of the file.
     pub rows: Vec<MeasuredKernel>,
 }
 

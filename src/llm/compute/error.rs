@@ -5,18 +5,64 @@ use thiserror::Error;
 /// Errors of this module. Each names the place, the value and what would be right.
 #[derive(Debug, Error, PartialEq)]
 pub enum Error {
+    /// There is no GPU of this name.
     #[error("gpu = {name:?} is not known; known are {known}, or give a table of specifications")]
-    UnknownGpu { name: String, known: String },
+    UnknownGpu {
+        /// The name.
+        name: String,
+        /// Names that there are.
+        known: String,
+    },
+    /// A GPU's table is wrong.
     #[error("gpu {name:?}: {message}")]
-    Gpu { name: String, message: String },
+    Gpu {
+        /// Name of the GPU.
+        name: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// There is no such data type.
     #[error("data type {value:?} is not one of fp32, tf32, bf16, fp16, fp8, mxfp8, nvfp4")]
-    Dtype { value: String },
+    Dtype {
+        /// What was written.
+        value: String,
+    },
+    /// A row of a kernel database is wrong.
     #[error("{file}: line {line}: {message}")]
-    Database { file: String, line: u64, message: String },
+    Database {
+        /// Path of the file.
+        file: String,
+        /// Number of the line, from 1.
+        line: u64,
+        /// What is wrong.
+        message: String,
+    },
+    /// A kernel database has no row for the GPU.
     #[error("{file}: no row is for GPU {gpu:?}; its rows are for {found}")]
-    DatabaseGpu { file: String, gpu: String, found: String },
+    DatabaseGpu {
+        /// Path of the file.
+        file: String,
+        /// Name of the GPU.
+        gpu: String,
+        /// GPUs that it has rows for.
+        found: String,
+    },
+    /// A row of a table of slowdowns is wrong.
     #[error("{file}: line {line}: {message}")]
-    Slowdown { file: String, line: u64, message: String },
+    Slowdown {
+        /// Path of the file.
+        file: String,
+        /// Number of the line, from 1.
+        line: u64,
+        /// What is wrong.
+        message: String,
+    },
+    /// A tree model cannot be read.
     #[error("{file}: {message}")]
-    Trees { file: String, message: String },
+    Trees {
+        /// Path of the file.
+        file: String,
+        /// What is wrong.
+        message: String,
+    },
 }

@@ -11,10 +11,15 @@ use crate::model::Precision;
 /// Data types of tensors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dtype {
+    /// IEEE single precision.
     Fp32,
+    /// TensorFloat-32: FP32's range with 10 bits of mantissa.
     Tf32,
+    /// Number format bfloat16.
     Bf16,
+    /// IEEE half precision.
     Fp16,
+    /// FP8 with a scaling factor for a tensor.
     Fp8,
     /// FP8 with a scaling factor per 32 elements.
     Mxfp8,
@@ -90,32 +95,69 @@ impl FromStr for Dtype {
 pub enum Kernel {
     /// `batch` products of an m x k by a k x n matrix. `kept` is the size in bytes of an element to which the result is added in place (gradients of weights
     /// over micro-batches), or 0 if the result is only written.
-    Gemm { m: u64, n: u64, k: u64, batch: u64, kept: u64, dtype: Dtype },
+    Gemm {
+        /// Rows of the result.
+        m: u64,
+        /// Columns of the result.
+        n: u64,
+        /// Length of the sums.
+        k: u64,
+        /// Number of products.
+        batch: u64,
+        /// Bytes of an element of the sum that the result is added to, or 0.
+        kept: u64,
+        /// Type of the operands.
+        dtype: Dtype,
+    },
     /// Fused attention (FlashAttention) of one layer on one rank. `causal` halves the pairs of queries and keys, even if `seq_q` is a context-parallel share of
     /// `seq_kv`: ranks hold early and late pieces, so each has half of its rectangle. `head_dim` is the mean of the sizes of queries and values.
     Attention {
+        /// Number of samples.
         batch: u64,
+        /// Number of query heads.
         heads: u64,
+        /// Number of key and value heads.
         kv_heads: u64,
+        /// Number of queries of a sample.
         seq_q: u64,
+        /// Number of keys of a sample.
         seq_kv: u64,
+        /// Mean of the sizes of a head's queries and values.
         head_dim: u64,
+        /// Whether queries see earlier keys only.
         causal: bool,
+        /// Whether it is the backward kernel.
         backward: bool,
+        /// Type of the operands.
         dtype: Dtype,
     },
     /// A kernel bound by memory. `bytes` are read and written; `name` is its name in the database ("layernorm", "gelu", "dropout-add", "softmax", "rope",
     /// "adam" ...).
-    Memory { name: &'static str, bytes: u64 },
+    Memory {
+        /// Name in the database.
+        name: &'static str,
+        /// Bytes that are read and written.
+        bytes: u64,
+    },
     /// A kernel known only by its totals (a convolution, a layer of a CNN).
-    Work { flops: u64, bytes: u64, dtype: Dtype },
+    Work {
+        /// Floating-point operations.
+        flops: u64,
+        /// Bytes that are read and written.
+        bytes: u64,
+        /// Type of the operands.
+        dtype: Dtype,
+    },
 }
 
 /// Class of a kernel by the resources that it uses, for the slowdown during communication.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Class {
+    /// Matrix products.
     Gemm,
+    /// Fused attention.
     Attention,
+    /// Kernels bound by memory.
     Memory,
 }
 

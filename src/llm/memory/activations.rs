@@ -72,6 +72,7 @@ impl Tokens {
 pub struct LayerActivations {
     /// Inputs of both norms. The first is the layer's own input.
     pub norms: u64,
+    /// The layer's own input.
     pub input: u64,
     /// Attention without its core: inputs of the projections, queries, keys, values, the dropout mask.
     pub attention: u64,

@@ -11,13 +11,16 @@ use super::stage::StageMemory;
 /// The memory of each pipeline stage at its peak, in order of stages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Estimate {
+    /// Memory of each stage.
     pub stages: Vec<StageMemory>,
 }
 
 /// The fullest stage of a configuration that exceeds a GPU's capacity.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub struct OutOfMemory {
+    /// Memory of a GPU that may be used.
     pub capacity_bytes: u64,
+    /// Number of stages that exceed it.
     pub stages: usize,
     /// Boxed, so that results that fit stay small.
     pub fullest: Box<StageMemory>,

@@ -12,8 +12,11 @@ use crate::model::{Dlrm, Framework, Layer, Layout, Model, ModelFamily, Recompute
 /// What a rank of a stage holds at the peak of an iteration, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageMemory {
+    /// Number of the stage, from 0.
     pub stage: u32,
+    /// Parameters of its layers.
     pub params: u64,
+    /// Gradients of its parameters.
     pub grads: u64,
     /// Master weights and moments.
     pub optimizer: u64,

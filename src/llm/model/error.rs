@@ -7,14 +7,42 @@ use thiserror::Error;
 /// Why a model is not available or a layout cannot be used.
 #[derive(Clone, Debug, Error, PartialEq, Eq)]
 pub enum ModelError {
+    /// There is no model of this name.
     #[error("`workload.model = \"{name}\"`: no model is called that; {hint}")]
-    Unknown { name: String, hint: String },
-    /// `place` is the file and, if known, the line.
+    Unknown {
+        /// The name.
+        name: String,
+        /// Names that may have been meant.
+        hint: String,
+    },
+    /// A model's table is no TOML, or lacks a key.
     #[error("{place}: {why}")]
-    Syntax { place: String, why: String },
+    Syntax {
+        /// The file and, if known, the line.
+        place: String,
+        /// What is wrong.
+        why: String,
+    },
+    /// A model's table has a wrong value.
     #[error("{file}: `{key} = {value}`: it must be {expected}")]
-    Value { file: String, key: &'static str, value: String, expected: String },
+    Value {
+        /// Path of the file, or key of the table.
+        file: String,
+        /// Key in the table.
+        key: &'static str,
+        /// What was written.
+        value: String,
+        /// What it must be.
+        expected: String,
+    },
     /// A key of the sweep file that does not fit the model, the cluster or another key.
     #[error("`{key} = {value}`: it must be {expected}")]
-    Layout { key: &'static str, value: String, expected: String },
+    Layout {
+        /// The key.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What it must be.
+        expected: String,
+    },
 }

@@ -14,6 +14,7 @@ pub struct TokenFlops {
     pub core: u64,
     /// Feed-forward parts; of experts only those that a token visits.
     pub mlp: u64,
+    /// Scores of experts.
     pub router: u64,
     /// The output matrix, once for every predicted token.
     pub logits: u64,
@@ -25,6 +26,7 @@ impl TokenFlops {
         self.projections + self.core + self.mlp + self.router
     }
 
+    /// Sum of all parts.
     pub fn total(&self) -> u64 {
         self.layers() + self.logits
     }

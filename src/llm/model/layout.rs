@@ -3,7 +3,9 @@
 /// The framework whose behaviour the training follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Framework {
+    /// Megatron-LM and Megatron Core.
     Megatron,
+    /// DeepSpeed, with or without ZeRO.
     DeepSpeed,
     /// PyTorch's fully sharded data parallel: the first generation, with one flat parameter a layer.
     Fsdp,
@@ -41,6 +43,7 @@ impl Precision {
 /// The part that the host launches as CUDA graphs. A graph takes the host one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CudaGraph {
+    /// Nothing: each kernel is launched by itself.
     None,
     /// Attention, norms and routers of each layer (Megatron's `cuda_graph_scope` of `attn`, `moe_router` and `moe_preprocess`).
     Attention,
@@ -51,15 +54,20 @@ pub enum CudaGraph {
 /// Order of micro-batches on a pipeline. Interleaving is `OneFOneB` with `vpp > 1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum PipelineSchedule {
+    /// All forwards, then all backwards.
     GPipe,
+    /// One forward, one backward (1F1B).
     OneFOneB,
 }
 
 /// Bytes per element of each tensor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ElementBytes {
+    /// Parameters in computation.
     pub params: u32,
+    /// Gradients that a rank accumulates.
     pub grads: u32,
+    /// Activations, and messages that carry them.
     pub activations: u32,
     /// Master weights and the optimizer's moments together (12: three in fp32).
     pub optimizer: u32,
@@ -70,13 +78,18 @@ pub struct ElementBytes {
 /// microbatch` divides `global_batch`.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layout {
+    /// Tensor-parallel degree.
     pub tp: u32,
+    /// Pipeline stages.
     pub pp: u32,
+    /// Data-parallel degree.
     pub dp: u32,
+    /// Expert-parallel degree.
     pub ep: u32,
     /// Tensor-parallel degree of routed experts: `tp`, or 1, which also spreads experts over tensor-parallel ranks (Megatron-Core's parallel folding, arXiv
     /// 2504.14960). 0 stands for `tp`.
     pub etp: u32,
+    /// Context-parallel degree.
     pub cp: u32,
     /// Number of virtual stages per pipeline rank.
     pub vpp: u32,
@@ -84,9 +97,13 @@ pub struct Layout {
     pub microbatch: u32,
     /// Samples of one iteration over all data-parallel ranks.
     pub global_batch: u32,
+    /// Tokens of a sample.
     pub seq: u32,
+    /// Whether activations between tensor-parallel parts are split by sequence too.
     pub sequence_parallel: bool,
+    /// Order of micro-batches on the pipeline.
     pub schedule: PipelineSchedule,
+    /// What of a layer is computed again.
     pub recompute: super::Recompute,
     /// Number of layers of each virtual stage, from its first, that `recompute` applies to; the others keep everything (Megatron's `recompute_method` of
     /// `block`). 0 stands for all.
@@ -96,7 +113,9 @@ pub struct Layout {
     /// Number of ranks that share one copy of FSDP's shards, consecutive in the order of ranks. Other such groups hold copies (hybrid sharding). 0 stands for
     /// all data-parallel ranks.
     pub shard_ranks: u32,
+    /// Framework whose behaviour is followed.
     pub framework: Framework,
+    /// Bytes of elements.
     pub bytes: ElementBytes,
     /// Precision of matrix products in linear layers (communication and activations follow `bytes`).
     pub precision: Precision,
@@ -115,6 +134,7 @@ pub struct Layout {
     pub router_fp32: bool,
     /// Time in ps of the host for one operation of the framework; 0 if graphs of kernels are launched as one; `None` if the machine decides.
     pub launch_ps: Option<u64>,
+    /// What the host launches as CUDA graphs.
     pub cuda_graph: CudaGraph,
     /// Whether attention is fused, so that it keeps no s x s matrix.
     pub flash_attention: bool,

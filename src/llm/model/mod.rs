@@ -23,15 +23,18 @@ pub use recompute::{Recompute, RecomputeModules};
 /// A neural network, described by the properties that determine compute, memory and communication.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Model {
+    /// Name of the preset or file.
     pub name: String,
     /// Paper or model card with the numbers.
     pub source: String,
+    /// The network itself.
     pub body: ModelFamily,
 }
 
 /// Families of networks.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ModelFamily {
+    /// A decoder or encoder of equal layers.
     Transformer(Transformer),
     /// A recommendation model: embedding tables and multi-layer perceptrons.
     Dlrm(Dlrm),
@@ -42,15 +45,19 @@ pub enum ModelFamily {
 /// A decoder (or encoder) stack.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transformer {
+    /// Number of layers.
     pub layers: u32,
+    /// Width of the model.
     pub hidden: u32,
     /// Inner size of the dense feed-forward part.
     pub ffn: u32,
+    /// Number of attention heads.
     pub heads: u32,
     /// Number of key/value heads; `heads` without grouped-query attention.
     pub kv_heads: u32,
     /// Size of one head; `hidden / heads` in most models.
     pub head_dim: u32,
+    /// Tokens of the vocabulary.
     pub vocab: u32,
     /// Default sequence length of training.
     pub seq: u32,
@@ -72,6 +79,7 @@ pub struct Transformer {
     pub activation_clamp: bool,
     /// Whether there is dropout, which adds masks to activation memory.
     pub dropout: bool,
+    /// Experts, if layers have them.
     pub moe: Option<Moe>,
     /// Sizes of latent attention (DeepSeek), if the model has it.
     pub mla: Option<Mla>,
@@ -88,7 +96,9 @@ pub struct Transformer {
 /// Mixture of experts.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Moe {
+    /// Number of routed experts.
     pub experts: u32,
+    /// Routed experts that a token visits.
     pub top_k: u32,
     /// Inner size of one expert.
     pub expert_ffn: u32,
@@ -107,20 +117,28 @@ pub struct Moe {
 pub struct Mla {
     /// Rank of the queries' compression; 0 if queries are not compressed.
     pub q_rank: u32,
+    /// Rank of the compression of keys and values.
     pub kv_rank: u32,
+    /// Size of a head's part with rotary position.
     pub rope_dim: u32,
+    /// Size of a head's part without position.
     pub nope_dim: u32,
+    /// Size of a head's values.
     pub v_dim: u32,
 }
 
 /// A deep-learning recommendation model.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dlrm {
+    /// Number of embedding tables.
     pub tables: u32,
+    /// Rows of a table.
     pub rows_per_table: u64,
+    /// Width of a row.
     pub embedding_dim: u32,
     /// Look-ups per table and sample.
     pub pooling: u32,
+    /// Number of dense features.
     pub dense_features: u32,
     /// Widths of the layers after the dense features; the last is `embedding_dim`.
     pub bottom_mlp: Vec<u32>,
@@ -131,7 +149,9 @@ pub struct Dlrm {
 /// A layer known only by its totals.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Layer {
+    /// Name of the layer.
     pub name: String,
+    /// Number of parameters.
     pub params: u64,
     /// Forward FLOPs per sample (2 per multiply-add).
     pub flops: u64,

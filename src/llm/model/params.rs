@@ -17,10 +17,12 @@ pub struct LayerParams {
     pub experts: u64,
     /// The routed experts that a token visits.
     pub active_experts: u64,
+    /// Scores of experts.
     pub router: u64,
 }
 
 impl LayerParams {
+    /// Sum of all parts.
     pub fn total(&self) -> u64 {
         self.attention + self.mlp + self.norms + self.experts + self.router
     }
@@ -40,12 +42,14 @@ pub struct Params {
     pub output: u64,
     /// Layers, summed by component. The dense layers of a CNN or a recommender count as `mlp`.
     pub layers: LayerParams,
+    /// Norm after the last layer.
     pub final_norm: u64,
     /// Modules that predict further tokens, which are used in training only.
     pub mtp: u64,
 }
 
 impl Params {
+    /// Sum of all parts.
     pub fn total(&self) -> u64 {
         self.embedding + self.output + self.layers.total() + self.final_norm + self.mtp
     }

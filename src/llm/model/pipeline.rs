@@ -11,7 +11,9 @@ use hyperfold_base::budget;
 pub struct Slot {
     /// Index of the virtual stage on this rank.
     pub chunk: u32,
+    /// Number of the micro-batch.
     pub microbatch: u32,
+    /// Whether it is a backward pass.
     pub backward: bool,
 }
 

@@ -7,9 +7,13 @@ use super::Transformer;
 /// The place of a product in a layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProductPlace {
+    /// Queries, keys and values.
     Qkv,
+    /// Output projection of attention.
     Proj,
+    /// First product of the feed-forward part.
     Up,
+    /// Last product of the feed-forward part.
     Down,
 }
 
@@ -17,8 +21,11 @@ pub enum ProductPlace {
 /// it visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LayerProduct {
+    /// Its place in the layer.
     pub place: ProductPlace,
+    /// Width of its output.
     pub columns: u64,
+    /// Width of its input.
     pub rows: u64,
     /// Whether its result is not kept but computed again: every second product. The last product of a layer is never recomputed, because only the next layer
     /// reads it.

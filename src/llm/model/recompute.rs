@@ -5,6 +5,7 @@
 /// How much of a layer is computed again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Recompute {
+    /// Nothing: all activations are kept.
     None,
     /// Some modules of a layer.
     Selective(RecomputeModules),
@@ -30,6 +31,7 @@ impl Recompute {
 /// Modules of a layer, named as in Megatron-Core (`recompute_modules` of its `TransformerConfig`).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct RecomputeModules {
+    /// Attention without its projections.
     pub core_attn: bool,
     /// Latent attention's step from the compressed vectors to queries, keys and values, with their rotary embedding.
     pub mla_up_proj: bool,
@@ -41,10 +43,12 @@ pub struct RecomputeModules {
     pub moe: bool,
     /// The activation function of routed experts.
     pub moe_act: bool,
+    /// The experts that every token visits.
     pub shared_experts: bool,
 }
 
 impl RecomputeModules {
+    /// No module.
     pub const NONE: RecomputeModules = RecomputeModules {
         core_attn: false,
         mla_up_proj: false,

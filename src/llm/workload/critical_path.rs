@@ -13,7 +13,9 @@ use super::program::{OpKind, Program, Stream, Workload};
     "operation {op} of rank {rank} (both counted from 0) can never be done: the ranks wait for each other in a circle"
 )]
 pub struct Stuck {
+    /// The rank.
     pub rank: u32,
+    /// Number of the op in its program.
     pub op: u32,
 }
 

@@ -5,14 +5,27 @@ use hyperfold_network::topology::FileError;
 /// An error in a flow file, a distribution or a traffic pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
+    /// A file cannot be read, or a line of it is wrong.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The unit of start times is not clear.
     #[error(
         "{path}: all start times are whole numbers, which may be seconds or nanoseconds; set workload.start_unit to \"ns\" or \"s\""
     )]
-    AmbiguousStart { path: String },
+    AmbiguousStart {
+        /// Path of the file.
+        path: String,
+    },
+    /// A key of the workload is wrong.
     #[error("workload.{key} = {value}: {problem}")]
-    Parameter { key: &'static str, value: String, problem: String },
+    Parameter {
+        /// Key, without its section.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong.
+        problem: String,
+    },
 }
 
 impl WorkloadError {

@@ -10,16 +10,25 @@ use crate::collective::CollectiveOp;
 /// Counts of a workload. They are sums over all ranks, unless a field says otherwise.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
+    /// Number of ranks.
     pub ranks: u64,
     /// Number of distinct programs.
     pub programs: u64,
+    /// Number of groups.
     pub groups: u64,
+    /// Number of iterations.
     pub iterations: u64,
+    /// Number of ops.
     pub ops: u64,
+    /// Number of compute ops.
     pub computes: u64,
+    /// Number of calls of collectives.
     pub collectives: u64,
+    /// Number of sends.
     pub sends: u64,
+    /// Number of receives.
     pub recvs: u64,
+    /// Number of ops that only wait for others.
     pub joins: u64,
     /// Collectives by dimension and operation: their number (one for all members of a group) and their bytes as nccl-tests counts them.
     pub collective_bytes: BTreeMap<(Dim, CollectiveOp), Amount>,
@@ -38,7 +47,9 @@ pub struct Summary {
 /// A number of messages or collectives, and their bytes in total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
+    /// Number of them.
     pub count: u64,
+    /// Bytes of all of them.
     pub bytes: u128,
 }
 

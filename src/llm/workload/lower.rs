@@ -23,7 +23,7 @@ use std::collections::{BTreeMap, HashMap};
 
 use super::program::Workload;
 use super::tasks::TaskGraph;
-use calls::Calls;
+use calls::CollectiveCalls;
 use lowerer::{JoinedLowering, Lowerer};
 use messages::Matches;
 
@@ -52,7 +52,7 @@ pub fn lower(workload: &Workload, machine: &Lowering, planner: &mut dyn Planner)
         weights: Vec::new(),
     };
     size::announce_ops(workload, machine);
-    let mut calls = Calls::new(workload, machine.representatives);
+    let mut calls = CollectiveCalls::new(workload, machine.representatives);
     let mut matches: BTreeMap<(u32, u32, u32), Matches> = BTreeMap::new();
     for rank in 0..workload.ranks.len() as u32 {
         match lowerer.stands_for(rank) == rank {

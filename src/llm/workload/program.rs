@@ -11,11 +11,17 @@ use hyperfold_base::budget;
 /// The parallel dimension of a communication, for the breakdown of iteration time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Dim {
+    /// Tensor parallelism.
     Tp,
+    /// Pipeline parallelism.
     Pp,
+    /// Data parallelism.
     Dp,
+    /// Expert parallelism.
     Ep,
+    /// Context parallelism.
     Cp,
+    /// None of these.
     Other,
 }
 
@@ -36,10 +42,13 @@ impl Dim {
 /// The part of an iteration that a kernel belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Phase {
+    /// Forward pass.
     Forward,
     /// Backward pass: gradients of weights and inputs, recomputation.
     Backward,
+    /// Update of the parameters.
     Optimizer,
+    /// None of these.
     Other,
 }
 
@@ -60,6 +69,7 @@ impl Phase {
 pub struct Stream(pub u8);
 
 impl Stream {
+    /// Stream of compute kernels.
     pub const COMPUTE: Stream = Stream(0);
     /// Copies between host and device.
     pub const COPY: Stream = Stream(1);
@@ -81,25 +91,60 @@ impl Stream {
 /// The other end of a send or receive: member `member` of the rank's group in slot `slot`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Peer {
+    /// Slot of the group.
     pub slot: u16,
+    /// Member of the group, from 0.
     pub member: u32,
 }
 
 /// The kind of an op, with its parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum OpKind {
-    /// A kernel, or several in a row. `ps` is the duration on this rank's GPU before jitter.
-    Compute { ps: u64, phase: Phase },
-    /// A collective of the rank's group in slot `slot`. The k-th collective of a group must be the same operation on all members.
-    ///
-    /// `bytes` is counted as in nccl-tests: the buffer for all-reduce, broadcast and reduce; what each rank ends with for all-gather; what each rank begins
-    /// with for reduce-scatter and all-to-all. If `algorithm` is `None`, the configuration chooses. `shares` is an index into [`Workload::shares`], for
-    /// all-to-all only.
-    Collective { op: CollectiveOp, slot: u16, bytes: u64, dim: Dim, algorithm: Option<Algorithm>, shares: Option<u32> },
+    /// A kernel, or several in a row.
+    Compute {
+        /// Duration on this rank's GPU before jitter.
+        ps: u64,
+        /// Part of the iteration that it belongs to.
+        phase: Phase,
+    },
+    /// A collective of a group of the rank. The k-th collective of a group must be the same operation on all members.
+    Collective {
+        /// The operation.
+        op: CollectiveOp,
+        /// Slot of the group.
+        slot: u16,
+        /// Bytes counted as in nccl-tests: the buffer for all-reduce, broadcast and reduce; what each rank ends with for all-gather; what each rank
+        /// begins with for reduce-scatter and all-to-all.
+        bytes: u64,
+        /// Dimension that it belongs to.
+        dim: Dim,
+        /// The algorithm. `None`: the configuration chooses.
+        algorithm: Option<Algorithm>,
+        /// Index into [`Workload::shares`], for all-to-all only.
+        shares: Option<u32>,
+    },
     /// A send. The k-th send from a to b with a tag is matched with the k-th receive of b from a with that tag. Done when the buffer may be reused.
-    Send { peer: Peer, bytes: u64, tag: u32, dim: Dim },
+    Send {
+        /// Rank at the other end.
+        peer: Peer,
+        /// Size, bytes.
+        bytes: u64,
+        /// Tag, by which sends and receives find each other.
+        tag: u32,
+        /// Dimension that it belongs to.
+        dim: Dim,
+    },
     /// A receive. Done when all bytes have arrived.
-    Recv { peer: Peer, bytes: u64, tag: u32, dim: Dim },
+    Recv {
+        /// Rank at the other end.
+        peer: Peer,
+        /// Size, bytes.
+        bytes: u64,
+        /// Tag, by which sends and receives find each other.
+        tag: u32,
+        /// Dimension that it belongs to.
+        dim: Dim,
+    },
     /// Waits for its dependencies and takes no time.
     Join,
 }
@@ -107,19 +152,24 @@ pub enum OpKind {
 /// One op of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Op {
+    /// What it does.
     pub kind: OpKind,
+    /// Stream on which it runs, in order.
     pub stream: Stream,
     /// Index into [`Workload::names`].
     pub name: u32,
     /// Dependencies of the op: `Program::deps[deps_first .. deps_first + deps_n]`, indices of earlier ops.
     pub deps_first: u32,
+    /// Number of these dependencies.
     pub deps_n: u32,
 }
 
 /// What one rank, or several equal ranks, do from start to end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
+    /// Ops, in the order in which they are issued.
     pub ops: Vec<Op>,
+    /// Dependencies of all ops: see [`Op::deps_first`].
     pub deps: Vec<u32>,
     /// For each iteration, the number of ops up to its end. Ascending; the last is `ops.len()`.
     pub iteration_ends: Vec<u32>,
@@ -133,12 +183,14 @@ pub struct Program {
 pub struct Group {
     /// Ranks, in the communicator's order.
     pub members: Vec<u32>,
+    /// Dimension that its communication belongs to.
     pub dim: Dim,
 }
 
 /// The program of a rank, and the groups in its slots.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rank {
+    /// Index into [`Workload::programs`].
     pub program: u32,
     /// Index into [`Workload::groups`] for each slot.
     pub groups: Vec<u32>,
@@ -147,10 +199,13 @@ pub struct Rank {
 /// A workload: what all ranks of a job do.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Workload {
+    /// Programs, each of one or several ranks.
     pub programs: Vec<Program>,
     /// In order of rank.
     pub ranks: Vec<Rank>,
+    /// Groups of ranks.
     pub groups: Vec<Group>,
+    /// Names of ops.
     pub names: NameTable,
     /// Weights of uneven all-to-alls, one per member as destination. What a rank sends is split in proportion.
     pub shares: Vec<Vec<u64>>,

@@ -9,12 +9,14 @@ use super::program::{OpKind, Workload};
 /// A factor as a fraction, so that rescaling is exact on every machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Factor {
+    /// Dividend of the factor.
     pub numerator: u64,
     /// Divisor of the factor; at least 1.
     pub denominator: u64,
 }
 
 impl Factor {
+    /// The factor that changes nothing.
     pub const ONE: Factor = Factor { numerator: 1, denominator: 1 };
 }
 
@@ -43,8 +45,20 @@ impl std::str::FromStr for Factor {
 /// Why a workload cannot be rescaled.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RescaleError {
+    /// A value becomes too large.
     #[error("operation {op} of program {program}: {value} {unit} times the factor is more than {max}")]
-    TooLarge { program: usize, op: usize, value: u64, unit: &'static str, max: u64 },
+    TooLarge {
+        /// Index of the program.
+        program: usize,
+        /// Number of the op in it.
+        op: usize,
+        /// The value before.
+        value: u64,
+        /// Unit of the value.
+        unit: &'static str,
+        /// Largest value that fits.
+        max: u64,
+    },
 }
 
 /// Multiplies the bytes of all communication and the durations of all compute, rounded to the nearest. Sizes above 0 stay at least 1.

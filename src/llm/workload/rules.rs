@@ -43,9 +43,13 @@ pub trait RankSchedule {
 /// A message that is sent or received, see [`OpKind::Send`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
+    /// Rank at the other end.
     pub peer: Peer,
+    /// Size, bytes.
     pub bytes: u64,
+    /// Tag, by which sends and receives find each other.
     pub tag: u32,
+    /// Dimension that it belongs to.
     pub dim: Dim,
 }
 

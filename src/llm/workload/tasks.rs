@@ -11,7 +11,9 @@ use hyperfold_base::budget;
 /// A queue pair between two ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct QueuePair {
+    /// Rank that sends.
     pub src: u32,
+    /// Rank that receives.
     pub dst: u32,
     /// Number that tells the queue pairs of a pair of ranks apart. Path hashing and the choice of NIC depend on it.
     pub lane: u32,
@@ -22,15 +24,23 @@ pub struct QueuePair {
 pub enum Work {
     /// Takes time.
     Delay,
-    /// Posts `bytes` (at least 1) on queue pair `qp`; messages of a queue pair are sent in the order of their tasks.
-    Message { qp: u32, bytes: u64 },
+    /// Posts a message. Messages of a queue pair are sent in the order of their tasks.
+    Message {
+        /// Index of the queue pair.
+        qp: u32,
+        /// Size, at least 1 byte.
+        bytes: u64,
+    },
 }
 
-/// A task of a rank. `delay_ps` is the time from its release to its end, or to the post of its message.
+/// A task of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct GraphTask {
+    /// Rank that runs it.
     pub rank: u32,
+    /// Time from its release to its end, or to the post of its message.
     pub delay_ps: u64,
+    /// What it does.
     pub work: Work,
 }
 
@@ -46,15 +56,20 @@ pub enum EdgeMoment {
 /// What an edge leads to: a task or a gate that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
+    /// The task of this index.
     Task(u32),
+    /// The gate of this index.
     Gate(u32),
 }
 
 /// A dependency: `to` waits for a moment of task `from`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Edge {
+    /// Index of the task that is waited for.
     pub from: u32,
+    /// Moment of that task.
     pub when: EdgeMoment,
+    /// What waits.
     pub to: Target,
 }
 
@@ -63,6 +78,7 @@ pub struct Edge {
 pub struct GraphGate {
     /// Server of the gate, which serves one gate after another for `serial_ps` each; `None` if the gate needs no service.
     pub server: Option<u32>,
+    /// Time for which it occupies its server.
     pub serial_ps: u64,
     /// Time in ps from the end of service to the release; at least 1.
     pub latency_ps: u64,
@@ -75,13 +91,16 @@ pub struct OpTasks {
     pub begin: u32,
     /// Ends when the other ranks are there too. For a receive it is the task that posts, on another rank. `u32::MAX` if the op waits for no other rank.
     pub go: u32,
+    /// Ends with the op.
     pub end: u32,
 }
 
 /// Queue pairs with equal traffic at equal times, consecutive in [`TaskGraph::qps`]. Flow level makes one flow of them. Messages are posted on the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JoinedQueuePairs {
+    /// Index of the first.
     pub first: u32,
+    /// Number of them.
     pub n: u32,
 }
 
@@ -93,13 +112,17 @@ pub type EdgePairs = Arc<Vec<Vec<u32>>>;
 pub struct JoinedCollective {
     /// Task of its message, on the first of its joined queue pairs.
     pub task: u32,
+    /// Edges of its rings, as queue pairs.
     pub edges: EdgePairs,
     /// Number of queue pairs per edge, consecutive from the one in `edges`. Each carries a part of the edge's bytes.
     pub lanes: u32,
     /// Software overheads of its messages.
     pub overheads: Overheads,
+    /// Number of steps.
     pub steps: u64,
+    /// Number of messages of a step.
     pub pieces: u64,
+    /// Bytes of each message.
     pub piece_bytes: u64,
     /// Number of blocks that a GPU sends one after another inside its server in a step.
     pub inside_each: u64,
@@ -112,11 +135,15 @@ pub struct JoinedCollective {
 /// A task graph. INVARIANT: there are no cycles through edges, gates and the order of queue pairs, because `lower` builds graphs from checked programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskGraph {
+    /// Queue pairs.
     pub qps: Vec<QueuePair>,
     /// Weight of each queue pair at flow level: its share of a full link relative to others. Empty if all are equal.
     pub weights: Vec<u32>,
+    /// Tasks of all ranks.
     pub tasks: Vec<GraphTask>,
+    /// Dependencies between tasks.
     pub edges: Vec<Edge>,
+    /// Gates, at which tasks wait for several others.
     pub gates: Vec<GraphGate>,
     /// (gate, task that it releases).
     pub releases: Vec<(u32, u32)>,

@@ -5,10 +5,15 @@
 /// The properties of a flow that routing uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct FlowKey {
+    /// Number of the flow.
     pub id: u32,
+    /// Rank that sends.
     pub src_rank: u32,
+    /// Rank that receives.
     pub dst_rank: u32,
+    /// Source port of its packets.
     pub sport: u16,
+    /// Destination port of its packets.
     pub dport: u16,
 }
 

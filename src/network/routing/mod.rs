@@ -10,6 +10,7 @@ mod policy;
 mod router;
 mod rtt;
 mod table;
+mod wrong_paths;
 
 pub use error::RouteError;
 pub use file::RouteFile;
@@ -18,3 +19,4 @@ pub use path::FlowPaths;
 pub use policy::{Ecmp, PolicyKeys, ROUTING_POLICIES, RoutingPolicy, Spray, routing_policy};
 pub use router::{Router, is_intra_server};
 pub use rtt::{PayloadClock, flow_rtt_window, global_rtt_window, path_rtt_window};
+pub use wrong_paths::wrong_paths;

@@ -40,6 +40,7 @@ pub struct Router<'a> {
 }
 
 impl<'a> Router<'a> {
+    /// A router over `net`, which has searched no routes yet.
     pub fn new(net: &'a Network) -> Router<'a> {
         let graph = SwitchGraph::new(net);
         let mut edge_class = vec![u32::MAX; graph.switches.len()];
@@ -71,6 +72,11 @@ impl<'a> Router<'a> {
         }
         let tables = roots.iter().map(|_| OnceLock::new()).collect();
         Router { net, graph, class_of, edge_class, roots, tables }
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network {
+        self.net
     }
 
     /// The paths of a flow. PRECONDITION: [`is_intra_server`] does not hold, since such flows are not routed.

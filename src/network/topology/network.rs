@@ -23,6 +23,7 @@ pub enum NodeKind {
 /// One node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Node {
+    /// Host, switch, or switch inside a server.
     pub kind: NodeKind,
     /// The id that users know: the file's id, or the position in generated topologies. Ids are unique and ascending in `Network::nodes`.
     pub id: u32,
@@ -33,7 +34,9 @@ pub struct Node {
 /// One bidirectional link.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Link {
+    /// Node at one end; even arcs lead away from it.
     pub a: NodeIdx,
+    /// Node at the other end; odd arcs lead away from it.
     pub b: NodeIdx,
     /// Rate in each direction in bits per second, a whole number of Mb/s.
     pub rate_bps: u64,
@@ -44,6 +47,7 @@ pub struct Link {
 /// The analytical path between two GPUs of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NvLink {
+    /// Rate of a GPU in each direction.
     pub rate_bps: u64,
     /// One-way latency over both hops.
     pub latency_ps: u64,
@@ -53,11 +57,13 @@ pub struct NvLink {
 /// link to a switch or host; node ids are unique and ascending; rates and delays are in range.
 #[derive(Clone, Debug, PartialEq, Eq, Default)]
 pub struct Network {
+    /// Nodes in ascending order of their ids.
     pub nodes: Vec<Node>,
     /// Links in the order of the file or generator. Ports of a node are numbered in this order.
     pub links: Vec<Link>,
     /// Host node of each GPU rank. For a file: the hosts in ascending id.
     pub ranks: Vec<NodeIdx>,
+    /// Path between the GPUs of a server. `None`: they have none.
     pub nvlink: Option<NvLink>,
     /// Whether switches are named by their tier (generated fabrics) rather than by their id (files).
     pub tiered: bool,

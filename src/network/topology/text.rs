@@ -13,12 +13,34 @@ use hyperfold_base::printable::shortened;
 /// An error in a text file, with its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum FileError {
+    /// The file cannot be opened or read.
     #[error("{path}: cannot be read: {reason}")]
-    Read { path: String, reason: String },
+    Read {
+        /// Path of the file.
+        path: String,
+        /// What the system says.
+        reason: String,
+    },
+    /// The file is not text.
     #[error("{path}:{line}: byte {byte} is not UTF-8 text; is this the right file?")]
-    NotText { path: String, line: usize, byte: usize },
+    NotText {
+        /// Path of the file.
+        path: String,
+        /// Line of the first byte that is not UTF-8, from 1.
+        line: usize,
+        /// Position of that byte, from 0.
+        byte: usize,
+    },
+    /// A line is wrong.
     #[error("{path}:{line}: {problem}")]
-    Line { path: String, line: usize, problem: String },
+    Line {
+        /// Path of the file.
+        path: String,
+        /// Number of the line, from 1.
+        line: usize,
+        /// What is wrong.
+        problem: String,
+    },
 }
 
 /// Reads a whole file as text. The error names the path, and the line of the first byte that is not text.
@@ -63,15 +85,19 @@ pub struct Lines<'a> {
     pub after_blank: bool,
 }
 
-/// One line: its number (from 1) and its text without surrounding space.
+/// A line of a file.
 #[derive(Clone, Copy)]
 pub struct Line<'a> {
+    /// Path of the file, for messages.
     pub path: &'a str,
+    /// Number of the line, from 1.
     pub number: usize,
+    /// Text of the line without surrounding space.
     pub text: &'a str,
 }
 
 impl<'a> Lines<'a> {
+    /// Iterates over the lines of `text`; `path` is for messages.
     pub fn new(path: &'a str, text: &'a str) -> Self {
         // Editors on Windows put a byte order mark first.
         let text = text.strip_prefix('\u{feff}').unwrap_or(text);
@@ -112,6 +138,7 @@ impl<'a> Line<'a> {
         FileError::Line { path: self.path.to_string(), line: self.number, problem: problem.into() }
     }
 
+    /// The words of the line.
     pub fn fields(&self) -> std::str::SplitWhitespace<'a> {
         self.text.split_whitespace()
     }

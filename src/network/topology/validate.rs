@@ -14,32 +14,100 @@ pub const MAX_LINKS: u32 = 1 << 23;
 /// An error in a topology.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TopologyError {
+    /// The file cannot be read, or a line of it is wrong.
     #[error(transparent)]
     File(#[from] FileError),
+    /// Node ids are not unique and ascending.
     #[error("node ids must be unique and ascending: {id} follows {before}")]
-    NodeOrder { before: u32, id: u32 },
+    NodeOrder {
+        /// The id before.
+        before: u32,
+        /// The id that is not above it.
+        id: u32,
+    },
+    /// The network has more nodes than are supported.
     #[error("{n} nodes are more than the {MAX_NODES} that are supported")]
-    TooManyNodes { n: u64 },
+    TooManyNodes {
+        /// Number of its nodes.
+        n: u64,
+    },
+    /// The network has more links than are supported.
     #[error("{n} links are more than the {MAX_LINKS} that are supported")]
-    TooManyLinks { n: u64 },
+    TooManyLinks {
+        /// Number of its links.
+        n: u64,
+    },
+    /// A link ends at a node that there is not.
     #[error("link {link} names node index {node}, but there are {n_nodes} nodes")]
-    LinkEnd { link: usize, node: u32, n_nodes: usize },
+    LinkEnd {
+        /// Position of the link, from 0.
+        link: usize,
+        /// Index of the node.
+        node: u32,
+        /// Number of nodes.
+        n_nodes: usize,
+    },
+    /// A link joins a node to itself.
     #[error("link {link} joins node {id} to itself")]
-    SelfLink { link: usize, id: u32 },
+    SelfLink {
+        /// Position of the link, from 0.
+        link: usize,
+        /// Id of the node.
+        id: u32,
+    },
+    /// A rate or a delay is out of range.
     #[error("link {link} between nodes {a} and {b}: {problem}")]
-    LinkValue { link: usize, a: u32, b: u32, problem: String },
+    LinkValue {
+        /// Position of the link, from 0.
+        link: usize,
+        /// Id of the node at one end.
+        a: u32,
+        /// Id of the node at the other end.
+        b: u32,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Nothing can reach a host.
     #[error("host {id} has no link to a switch or another host, so nothing can reach it")]
-    HostWithoutLink { id: u32 },
+    HostWithoutLink {
+        /// Id of the host.
+        id: u32,
+    },
+    /// No path joins two hosts.
     #[error("hosts {a} and {b} are not connected by any path; every host must be able to reach every other")]
-    Disconnected { a: u32, b: u32 },
+    Disconnected {
+        /// Id of one host.
+        a: u32,
+        /// Id of the other host.
+        b: u32,
+    },
+    /// A rank stands for a node that is no host.
     #[error("rank {rank} stands for node index {node}, which is not a host")]
-    RankNotHost { rank: usize, node: u32 },
+    RankNotHost {
+        /// The rank.
+        rank: usize,
+        /// Index of the node.
+        node: u32,
+    },
+    /// The network has no host.
     #[error("a network needs at least one host")]
     NoHost,
+    /// A parameter of a generator is wrong.
     #[error("{key} = {value}: {problem}")]
-    Parameter { key: &'static str, value: String, problem: String },
+    Parameter {
+        /// Key in the sweep file.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The ns-3 form cannot hold something of the network.
     #[error("{what} cannot be written in the ns-3 form")]
-    NotWritable { what: String },
+    NotWritable {
+        /// What it cannot hold.
+        what: String,
+    },
 }
 
 /// Checks a link's rate. The error is part of a sentence.

@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use hyperfold_base::nearest::nearest_column;
-use hyperfold_results::{Cell, ColumnKind, RunResults};
+use hyperfold_results::{Cell, ColumnKind, RunColumns};
 
 use super::PlotError;
 use super::figure::{AxisScale, Figure, FigureAxis, FigurePoint, Form, Series};
@@ -19,11 +19,15 @@ const MAX_CATEGORIES: usize = 40;
 /// Request for a figure of two columns.
 #[derive(Clone, Debug, Default)]
 pub struct ColumnFigure {
+    /// Column on the horizontal axis.
     pub x: String,
+    /// Column on the vertical axis.
     pub y: String,
     /// Columns whose values distinguish the series.
     pub by: Vec<String>,
+    /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
+    /// Whether the vertical axis is logarithmic.
     pub log_y: bool,
     /// Whether to draw a mark for every experiment, and no lines.
     pub points: bool,
@@ -35,7 +39,7 @@ pub struct ColumnFigure {
 ///
 /// # Errors
 /// A column does not exist, has no values of the type that is needed, or has more values than can be told apart.
-pub fn figure_of_columns(run: &RunResults, asked: &ColumnFigure) -> Result<Figure, PlotError> {
+pub fn figure_of_columns(run: &RunColumns, asked: &ColumnFigure) -> Result<Figure, PlotError> {
     let x = column(run, "--x", &asked.x)?;
     let y = column(run, "--y", &asked.y)?;
     let by_columns = series_columns(run, &asked.by)?;
@@ -139,7 +143,7 @@ impl LeftOut {
 }
 
 /// A note on what the points are means over. Empty if each point is one experiment.
-fn means_note(run: &RunResults, max_values: usize, used: &[usize]) -> Vec<String> {
+fn means_note(run: &RunColumns, max_values: usize, used: &[usize]) -> Vec<String> {
     if max_values == 1 {
         return Vec::new();
     }
@@ -185,7 +189,7 @@ pub(super) struct SeriesLabels {
 }
 
 /// Makes series by the values of these columns. Numbers are in ascending order, words in order of appearance.
-pub(super) fn series_labels(run: &RunResults, by_columns: &[usize]) -> Result<SeriesLabels, PlotError> {
+pub(super) fn series_labels(run: &RunColumns, by_columns: &[usize]) -> Result<SeriesLabels, PlotError> {
     let orders: Vec<Vec<String>> = by_columns.iter().map(|c| distinct(run, *c)).collect();
     let key = |row: usize| -> Vec<usize> {
         let rank = |(c, order): (&usize, &Vec<String>)| {
@@ -213,12 +217,12 @@ pub(super) fn series_labels(run: &RunResults, by_columns: &[usize]) -> Result<Se
 }
 
 /// Indices of the columns that `--by` names.
-pub(super) fn series_columns(run: &RunResults, by: &[String]) -> Result<Vec<usize>, PlotError> {
+pub(super) fn series_columns(run: &RunColumns, by: &[String]) -> Result<Vec<usize>, PlotError> {
     by.iter().map(|name| column(run, "--by", name)).collect()
 }
 
 /// The column with this name, or the only axis that ends in `.name`.
-fn column(run: &RunResults, option: &'static str, name: &str) -> Result<usize, PlotError> {
+fn column(run: &RunColumns, option: &'static str, name: &str) -> Result<usize, PlotError> {
     let ends = axes_ending(run, name);
     // Series are mostly by axes, figures mostly of results: `algorithm` is both the axis `workload.algorithm` and a column.
     let (axis, exact) =
@@ -244,25 +248,25 @@ fn column(run: &RunResults, option: &'static str, name: &str) -> Result<usize, P
 }
 
 /// Axes whose last part is this name.
-pub(super) fn axes_ending(run: &RunResults, name: &str) -> Vec<usize> {
+pub(super) fn axes_ending(run: &RunColumns, name: &str) -> Vec<usize> {
     run.axes().filter(|c| run.columns[*c].name.rsplit('.').next() == Some(name)).collect()
 }
 
-fn names(run: &RunResults, keep: impl Fn(usize) -> bool) -> Vec<&str> {
+fn names(run: &RunColumns, keep: impl Fn(usize) -> bool) -> Vec<&str> {
     (0..run.columns.len()).filter(|c| keep(*c)).map(|c| run.columns[c].name.as_str()).collect()
 }
 
-fn has_values(run: &RunResults, column: usize) -> bool {
+fn has_values(run: &RunColumns, column: usize) -> bool {
     run.rows.iter().any(|row| row[column] != Cell::Empty)
 }
 
-fn is_numeric(run: &RunResults, column: usize) -> bool {
+fn is_numeric(run: &RunColumns, column: usize) -> bool {
     matches!(run.columns[column].kind, ColumnKind::Int | ColumnKind::Unsigned | ColumnKind::Real)
         && has_values(run, column)
 }
 
 /// Distinct values of a column as texts. Numbers are in ascending order, words in order of appearance.
-fn distinct(run: &RunResults, column: usize) -> Vec<String> {
+fn distinct(run: &RunColumns, column: usize) -> Vec<String> {
     let mut cells: Vec<&Cell> = Vec::new();
     let mut seen = std::collections::BTreeSet::new();
     for row in &run.rows {

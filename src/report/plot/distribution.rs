@@ -2,7 +2,7 @@
 //!
 //! Layer: plot.
 
-use hyperfold_results::{ReadError, RunResults};
+use hyperfold_results::{ReadError, RunColumns};
 
 use super::PlotError;
 use super::columns::{series_columns, series_labels};
@@ -21,6 +21,7 @@ pub struct DistributionFigure {
     pub of: String,
     /// Columns of the results whose values distinguish the series.
     pub by: Vec<String>,
+    /// Whether the horizontal axis is logarithmic.
     pub log_x: bool,
     /// Title. `None`: it is made of names.
     pub title: Option<String>,
@@ -30,7 +31,7 @@ pub struct DistributionFigure {
 ///
 /// # Errors
 /// The run did not write the file, a file is damaged, a column does not exist, or there is nothing to draw.
-pub fn figure_of_distribution(run: &RunResults, asked: &DistributionFigure) -> Result<Figure, PlotError> {
+pub fn figure_of_distribution(run: &RunColumns, asked: &DistributionFigure) -> Result<Figure, PlotError> {
     let by_columns = series_columns(run, &asked.by)?;
     let labels = series_labels(run, &by_columns)?;
     let mut values: Vec<Vec<f64>> = vec![Vec::new(); labels.names.len()];

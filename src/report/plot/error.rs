@@ -9,16 +9,41 @@ use hyperfold_results::ReadError;
 /// Reason why a figure cannot be made.
 #[derive(Debug, Error)]
 pub enum PlotError {
+    /// The folder has no results, or damaged ones.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// An option names a column that there is not, or that cannot be drawn so.
     #[error("{option} {name}: {why}")]
-    Column { option: &'static str, name: String, why: String },
+    Column {
+        /// The option.
+        option: &'static str,
+        /// The name that the user wrote.
+        name: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// A condition on the rows cannot be read or decided.
     #[error("--where '{condition}': {why}")]
-    Where { condition: String, why: String },
+    Where {
+        /// The condition as the user wrote it.
+        condition: String,
+        /// What is wrong with it.
+        why: String,
+    },
+    /// The run did not write a file that the figure needs.
     #[error("{dir}: there is no {file}; run the sweep with `{key} = true` for it")]
-    NotWritten { dir: String, file: &'static str, key: &'static str },
+    NotWritten {
+        /// Folder of the run.
+        dir: String,
+        /// Name of the file.
+        file: &'static str,
+        /// Key that asks for it.
+        key: &'static str,
+    },
+    /// No row has a value to draw; the text says why.
     #[error("{0}")]
     Nothing(String),
+    /// The pixels cannot be made: the figure is too large, for example.
     #[error("the figure cannot be painted: {0}")]
     Paint(String),
 }

@@ -5,7 +5,7 @@
 use hyperfold_base::nearest::nearest_column;
 use hyperfold_base::units::counted;
 use hyperfold_config::sweep::condition::{Condition, ConditionNames};
-use hyperfold_results::{Cell, RunResults};
+use hyperfold_results::{Cell, RunColumns};
 
 use super::PlotError;
 use super::columns::axes_ending;
@@ -14,7 +14,7 @@ use super::columns::axes_ending;
 ///
 /// # Errors
 /// A text is no condition or names no column, or no experiment meets all conditions.
-pub fn keep_rows(run: &mut RunResults, conditions: &[String]) -> Result<(), PlotError> {
+pub fn keep_rows(run: &mut RunColumns, conditions: &[String]) -> Result<(), PlotError> {
     let wrong = |condition: &str, why: String| PlotError::Where { condition: condition.into(), why };
     let mut keep = vec![true; run.rows.len()];
     let mut without_value = 0;
@@ -51,13 +51,13 @@ pub fn keep_rows(run: &mut RunResults, conditions: &[String]) -> Result<(), Plot
 }
 
 /// The column with this name, or the only axis that ends in `.name`.
-fn place(run: &RunResults, name: &str) -> Option<usize> {
+fn place(run: &RunColumns, name: &str) -> Option<usize> {
     let ends = axes_ending(run, name);
     run.column(name).or_else(|| ends.first().filter(|_| ends.len() == 1).copied())
 }
 
 /// Names that a condition may use: the columns of a folder.
-struct Columns<'a>(&'a RunResults);
+struct Columns<'a>(&'a RunColumns);
 
 impl ConditionNames for Columns<'_> {
     fn knows(&self, name: &str) -> bool {

@@ -2,12 +2,12 @@
 
 use super::*;
 use hyperfold_results::read::fixture;
-use hyperfold_results::{Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, Ps, RunResults, StatsRecord};
+use hyperfold_results::{Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, Ps, RunColumns, StatsRecord};
 
 const HOSTILE: &str = "</text><script>alert(1)</script>\u{202e}\u{1b}[2J&\"'";
 
 /// Two controls at three rates, two replicas each; the last experiment has failed.
-fn folder(dir: &std::path::Path, names: [&str; 2]) -> RunResults {
+fn folder(dir: &std::path::Path, names: [&str; 2]) -> RunColumns {
     let axes = [("transport.cc", ColumnKind::Text), ("topology.link_gbps", ColumnKind::Int)];
     let axes = axes.map(|(key, kind)| Axis { key: key.into(), kind });
     let mut experiments = Vec::new();
@@ -33,20 +33,12 @@ fn folder(dir: &std::path::Path, names: [&str; 2]) -> RunResults {
         experiments.push(Finished {
             record,
             flows: (0..4).map(flow).collect(),
-            links: vec![],
-            rtt: vec![],
-            jobs: Vec::new(),
-            shared_links: Vec::new(),
-            cluster_timeline: Vec::new(),
-            cluster_jobs: Vec::new(),
-            cluster_congestion: Vec::new(),
-            cluster_map: Vec::new(),
-            requests: Vec::new(),
             stats: StatsRecord::default(),
+            ..Finished::default()
         });
     }
     fixture::write(dir, &axes, &experiments, "name = \"n\"\n[sweep]\nmethod = \"grid\"\n");
-    RunResults::open(dir).unwrap()
+    RunColumns::open(dir).unwrap()
 }
 
 fn asked(x: &str, y: &str, by: &[&str]) -> ColumnFigure {

@@ -31,7 +31,9 @@ pub struct ServerMap {
 /// Summary of the periods in which jobs could not fill their NICs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CongestionExcerpt {
+    /// Number of these periods.
     pub times: usize,
+    /// Number of jobs that had any.
     pub jobs: usize,
     /// Time that the work of all jobs together took longer, in hours.
     pub lost_hours: f64,

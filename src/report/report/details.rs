@@ -36,7 +36,9 @@ pub struct Excerpt<T> {
 /// Completion times of an experiment's flows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Fcts {
+    /// Number of flows.
     pub flows: usize,
+    /// Number of flows that did not finish.
     pub unfinished: usize,
     /// Completion time at each of [`POINTS`], by nearest rank.
     pub points: Vec<String>,
@@ -45,6 +47,7 @@ pub struct Fcts {
 /// Links of an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ExperimentLinks {
+    /// Number of link directions.
     pub links: usize,
     /// Utilisations of the links in descending order, at up to [`CELLS`] evenly spaced ranks.
     pub utilisation: Vec<String>,

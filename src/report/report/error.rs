@@ -13,12 +13,26 @@ use hyperfold_results::read::ReadError;
 /// Why a report cannot be written.
 #[derive(Debug, Error)]
 pub enum ReportError {
+    /// The folder cannot be loaded.
     #[error(transparent)]
     Load(#[from] LoadError),
+    /// The folder has no results, or damaged ones.
     #[error(transparent)]
     Read(#[from] ReadError),
+    /// A CSV file of the folder is damaged.
     #[error("{}: {source}", .path.display())]
-    Csv { path: PathBuf, source: csv::Error },
+    Csv {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong, and in which line.
+        source: csv::Error,
+    },
+    /// The page cannot be written.
     #[error("cannot write {}", .path.display())]
-    Write { path: PathBuf, source: io::Error },
+    Write {
+        /// Path of the page.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
 }

@@ -14,6 +14,7 @@ const NAMED: usize = 5;
 pub struct Reason {
     /// Status: `oom` or `failed`.
     pub status: String,
+    /// Number of experiments that failed for it.
     pub count: usize,
     /// The first message, in full.
     pub message: String,

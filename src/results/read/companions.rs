@@ -9,17 +9,17 @@ use super::super::declare::{BadField, Declared, TextRow};
 use super::super::job_record::{JobRecord, SharedLinkRecord};
 use super::super::network_record::{FlowRecord, LinkPackets, LinkRecord, RttRecord};
 use super::super::stats_record::{FoldingRecord, StatsRecord};
-use super::{ReadError, RunResults};
+use super::{ReadError, RunColumns};
 use crate::meter::memory_meter;
 use hyperfold_base::input;
 
-/// Whether [`RunResults::each`] continues after a row.
+/// Whether [`RunColumns::each`] continues after a row.
 enum Go {
     On,
     Enough,
 }
 
-impl RunResults {
+impl RunColumns {
     /// Calls `each` with every row of `flows.csv`, in order. Returns false if the run wrote no such file.
     ///
     /// # Errors

@@ -55,7 +55,7 @@ pub(super) fn read(dir: &Path, row_of: impl Fn(u64) -> Option<usize>) -> Result<
     for record in reader.records() {
         meter.check("jobs of results", 0).map_err(ReadError::memory(&path))?;
         let record = record.map_err(wrong)?;
-        let Some(row) = record[id].parse().ok().and_then(&row_of) else { continue };
+        let Some(row) = record[id].parse::<u64>().ok().and_then(&row_of) else { continue };
         let job_idx = names.iter().position(|n| *n == record[job]).unwrap_or_else(|| {
             names.push(record[job].into());
             names.len() - 1

@@ -40,31 +40,38 @@ pub enum ColumnRole {
 /// A column of the results.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ColumnInfo {
+    /// Heading of the column.
     pub name: String,
+    /// Type of its values.
     pub kind: ColumnKind,
+    /// Whether it names the experiment, varies it, or is an outcome.
     pub role: ColumnRole,
 }
 
-/// The results of one folder. Rows ascend by `exp_id`; a cell is of its column's kind or empty.
+/// The results of one folder as columns by name. Rows ascend by `exp_id`; a cell is of its column's kind or empty.
 #[derive(Clone, Debug)]
-pub struct RunResults {
+pub struct RunColumns {
+    /// Path of the folder.
     pub path: PathBuf,
+    /// What the run wrote about itself.
     pub manifest: Manifest,
+    /// Columns of `results.csv`, in its order.
     pub columns: Vec<ColumnInfo>,
+    /// A row an experiment, each with a cell for every column.
     pub rows: Vec<Vec<Cell>>,
     /// Indices of the columns `exp_id`, `config_key`, `replica` and `status`, which every row has.
     identity: [usize; 4],
-    /// With several jobs, the job that some columns of a row belong to ([`RunResults::job_of_column`]).
+    /// With several jobs, the job that some columns of a row belong to ([`RunColumns::job_of_column`]).
     job_of_row: Option<String>,
 }
 
-impl RunResults {
+impl RunColumns {
     /// Reads manifest and rows. Rows come from `results.parquet`; if the run is not complete, from the journal, which also has experiments whose predecessors
     /// have not finished; if another version wrote the journal, from `results.csv`.
     ///
     /// # Errors
     /// It is no folder of results, or one of the files is damaged.
-    pub fn open(path: &Path) -> Result<RunResults, ReadError> {
+    pub fn open(path: &Path) -> Result<RunColumns, ReadError> {
         if !path.is_dir() {
             return Err(ReadError::Absent(path.into()));
         }
@@ -94,7 +101,7 @@ impl RunResults {
             return Err(ReadError::Table { path: file, why: format!("it has no column {name}") });
         }
         let identity = identity.map(|p| p.expect("absent ones have returned"));
-        let mut run = RunResults { path: path.into(), manifest, columns, rows: table.rows, identity, job_of_row: None };
+        let mut run = RunColumns { path: path.into(), manifest, columns, rows: table.rows, identity, job_of_row: None };
         run.check(&file)?;
         let jobs = job_columns::read(path, |exp_id| run.find(exp_id))?;
         run.add_columns_of(jobs);

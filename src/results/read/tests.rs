@@ -60,14 +60,8 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             flows: vec![flow(0), flow(1)],
             links: vec![link],
             rtt,
-            jobs: Vec::new(),
-            shared_links: Vec::new(),
-            cluster_timeline: Vec::new(),
-            cluster_jobs: Vec::new(),
-            cluster_congestion: Vec::new(),
-            cluster_map: Vec::new(),
-            requests: Vec::new(),
             stats,
+            ..Finished::default()
         });
     }
     fixture::write(dir, &axes(), &experiments, "name = \"n\"\n");
@@ -87,10 +81,10 @@ fn as_read(rows: &[Vec<Cell>]) -> Vec<Vec<Cell>> {
 fn both_files_read_back_what_was_written() {
     let root = tempfile::tempdir().unwrap();
     let rows = as_read(&write(root.path()));
-    let run = RunResults::open(root.path()).unwrap();
+    let run = RunColumns::open(root.path()).unwrap();
     assert_eq!(run.rows, rows, "parquet");
     fs::remove_file(root.path().join("results.parquet")).unwrap();
-    let csv = RunResults::open(root.path()).unwrap();
+    let csv = RunColumns::open(root.path()).unwrap();
     assert_eq!((csv.rows, csv.columns), (rows, run.columns.clone()), "csv");
     let axes: Vec<&str> = run.axes().map(|a| run.columns[a].name.as_str()).collect();
     assert_eq!(axes, ["topology.kind", "topology.link_gbps", "transport.pfc", "workload.load"]);
@@ -105,7 +99,7 @@ fn both_files_read_back_what_was_written() {
 fn companion_files_are_exact() {
     let root = tempfile::tempdir().unwrap();
     write(root.path());
-    let run = RunResults::open(root.path()).unwrap();
+    let run = RunColumns::open(root.path()).unwrap();
     let flows = run.flows_of(4).unwrap().unwrap();
     assert_eq!((flows.len(), flows[0].fct, flows[1].fct, flows[1].start), (2, None, Some(Ps(2_500)), Ps(1_001)));
     assert_eq!(run.links_of(7).unwrap().unwrap()[0].packets.unwrap().mean_queue_bytes, Micro(2_500_000));
@@ -125,7 +119,7 @@ fn companion_files_are_exact() {
 #[test]
 fn what_is_no_folder_of_results_is_said() {
     let root = tempfile::tempdir().unwrap();
-    let why = |path: &Path| RunResults::open(path).unwrap_err().to_string();
+    let why = |path: &Path| RunColumns::open(path).unwrap_err().to_string();
     assert!(why(&root.path().join("absent")).contains("no such folder"));
     assert!(why(root.path()).contains("no manifest.json"));
     write(root.path().join("r").as_path());

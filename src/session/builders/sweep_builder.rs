@@ -5,6 +5,8 @@
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
+use hyperfold_config::keys::SweepKey;
+use hyperfold_config::spec::PolicyRegistry;
 use hyperfold_config::sweep::{self, SetOverrides, Sweep};
 
 use crate::builders::flow_list::FlowList;
@@ -12,7 +14,22 @@ use crate::builders::program_builder::ProgramBuilder;
 use crate::builders::topology_builder::TopologyBuilder;
 use crate::error::SessionError;
 
-/// A sweep under construction. Keys are those of sweep files, by their dotted names.
+/// A sweep under construction. Keys are those of sweep files, by their constants or by their dotted names.
+///
+/// ```
+/// use hyperfold_config::keys::{self, Cc, WorkloadKind};
+/// use hyperfold_session::SweepBuilder;
+///
+/// let typed = SweepBuilder::new("incast")
+///     .set(keys::WORKLOAD_KIND, WorkloadKind::Traffic)
+///     .set(keys::TOPOLOGY_LINK_GBPS, 400.0)
+///     .axis(keys::TRANSPORT_CC, [Cc::Dcqcn, Cc::Hpcc]);
+/// let by_names = SweepBuilder::new("incast")
+///     .set("workload.kind", "traffic")
+///     .set("topology.link_gbps", 400.0)
+///     .axis("transport.cc", ["dcqcn", "hpcc"]);
+/// assert_eq!(typed.to_toml(), by_names.to_toml());
+/// ```
 #[derive(Clone, Debug)]
 pub struct SweepBuilder {
     name: String,
@@ -23,11 +40,18 @@ pub struct SweepBuilder {
     constraints: Vec<String>,
     /// Input files made in code, as (name, content).
     files: Vec<(&'static str, String)>,
+    /// Policies that values may name beside the built-in ones.
+    registry: PolicyRegistry,
 }
 
 impl SweepBuilder {
     /// Begins a sweep made in code.
     pub fn new(name: impl Into<String>) -> SweepBuilder {
+        SweepBuilder::with_registry(name, PolicyRegistry::default())
+    }
+
+    /// Begins a sweep whose values may name policies of a registry.
+    pub(crate) fn with_registry(name: impl Into<String>, registry: PolicyRegistry) -> SweepBuilder {
         SweepBuilder {
             name: name.into(),
             seed: None,
@@ -36,22 +60,20 @@ impl SweepBuilder {
             axes: Vec::new(),
             constraints: Vec::new(),
             files: Vec::new(),
+            registry,
         }
     }
 
-    /// Sets a key of `[base]`.
-    pub fn set(mut self, key: impl Into<String>, value: impl Into<toml::Value>) -> SweepBuilder {
-        self.base.push((key.into(), value.into()));
+    /// Sets a key of `[base]`. With a constant of `keys`, a value of a wrong type does not compile.
+    pub fn set<V>(mut self, key: impl SweepKey<V>, value: V) -> SweepBuilder {
+        self.base.push((key.name(), key.value(value)));
         self
     }
 
     /// Varies a key over values. The order of axes is that in which they are added.
-    pub fn axis<V: Into<toml::Value>>(
-        mut self,
-        key: impl Into<String>,
-        values: impl IntoIterator<Item = V>,
-    ) -> SweepBuilder {
-        self.axes.push((key.into(), toml::Value::Array(values.into_iter().map(Into::into).collect())));
+    pub fn axis<V>(mut self, key: impl SweepKey<V>, values: impl IntoIterator<Item = V>) -> SweepBuilder {
+        let values = values.into_iter().map(|value| key.value(value)).collect();
+        self.axes.push((key.name(), toml::Value::Array(values)));
         self
     }
 
@@ -168,7 +190,7 @@ impl SweepBuilder {
     }
 
     fn parse(&self, path: &Path) -> Result<Sweep, SessionError> {
-        Ok(sweep::parse(&self.to_toml(), path, &SetOverrides::default())?)
+        Ok(sweep::parse_with(&self.to_toml(), path, &SetOverrides::default(), &self.registry)?)
     }
 }
 

@@ -25,6 +25,7 @@ pub struct ClaimedFolder {
     writer: ResultWriter,
     /// What an earlier run has left in the folder.
     pub recovered: Recovered,
+    /// Results of that run, from which this one goes on.
     pub known: Known,
 }
 
@@ -91,8 +92,11 @@ pub struct RunFolder {
 
 /// The result of a run whose files are complete.
 pub struct Written {
+    /// Records of all experiments that have one, by `exp_id`.
     pub records: Vec<ExperimentRecord>,
+    /// Number of them that are `failed`.
     pub failed: u64,
+    /// Number of experiments that get a row.
     pub expected: usize,
 }
 
@@ -126,7 +130,7 @@ impl RunFolder {
             engine: used.engine.into(),
             engine_reason: used.reason.clone(),
             adapters: used.adapters.clone(),
-            jobs: settings.jobs as u64,
+            jobs: settings.threads as u64,
             seconds: Seconds { expanding: earlier.expanding + expanding, ..earlier },
             warnings: planned.warnings.clone(),
         };

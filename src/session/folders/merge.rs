@@ -25,6 +25,7 @@ const NAMED: usize = 20;
 
 /// The result of a merge.
 #[derive(Clone, Debug)]
+#[non_exhaustive]
 pub struct Merged {
     /// The run that all folders are parts of.
     pub run: RunIdentity,

@@ -4,4 +4,4 @@ pub mod folder;
 pub(crate) mod identity;
 pub mod merge;
 pub(crate) mod merge_manifest;
-pub(crate) mod stored;
+pub(crate) mod run_records;

@@ -33,8 +33,9 @@ pub struct ExcludedGroup {
     pub n: u64,
     /// Number of them that are also in a group found earlier.
     pub in_others: u64,
-    /// Id of the first experiment; `why` is its reason.
+    /// Id of the first experiment.
     pub exp_id: u64,
+    /// Reason why the first experiment is excluded.
     pub why: Arc<str>,
     /// Whether another experiment has another reason.
     pub reasons_differ: bool,

@@ -19,10 +19,13 @@ use crate::planning::forecast::{COARSE_PACKETS, MemoryForecast, TimeForecast};
 /// A sweep file, and the experiments of it that are requested.
 #[derive(Clone, Debug)]
 pub struct SweepRequest {
+    /// Path of the sweep file.
     pub path: PathBuf,
     /// Keys that are set, as `KEY=VALUE`, in the order typed.
     pub set: Vec<String>,
+    /// Which of its experiments are requested: `--limit`, `--shard`.
     pub selection: Selection,
+    /// Counts the planned experiments; keep a clone to report them.
     pub progress: PlanProgress,
 }
 
@@ -45,12 +48,15 @@ impl PlanProgress {
 /// A validated sweep, as far as the command line needs it.
 #[derive(Clone, Debug, Default)]
 pub struct Planned {
+    /// Name of the sweep, from its file.
     pub name: String,
     /// Number of experiments after constraints, before `--limit` and `--shard`.
     pub experiments: u64,
     /// `exp_id`s to run, ascending.
     pub selected: Vec<u64>,
+    /// Keys that the sweep varies, in its order, with the kind of their values.
     pub axes: Vec<Axis>,
+    /// Files that the run writes besides `results.csv`, and the sets of columns there.
     pub outputs: Outputs,
     /// The sweep with every key resolved, as TOML.
     pub resolved: String,
@@ -60,6 +66,7 @@ pub struct Planned {
     pub sweep_path: String,
     /// Number of repeats of every configuration.
     pub replicas: u64,
+    /// Files that the sweep reads, with the hashes of their contents.
     pub inputs: Vec<InputFile>,
     /// Number of experiments, selected or not, that repeat configuration and seed of an earlier one.
     pub duplicates: u64,
@@ -90,6 +97,7 @@ impl Planned {
 
 /// The plan of a search.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
 pub struct SearchPlan {
     /// Number of points to choose from; all are estimated.
     pub candidates: u64,
@@ -97,6 +105,7 @@ pub struct SearchPlan {
     pub coarse: u64,
     /// Most experiments that are run in full.
     pub full: u64,
+    /// What the search prefers, the first before the others, as the sweep writes it.
     pub objectives: Vec<String>,
     /// Conditions on the experiments that are run in full.
     pub limits: Vec<String>,

@@ -70,8 +70,12 @@ mod tests {
     use super::*;
     use hyperfold_results::{Cell, Ps};
 
+    fn unended(axes: [i64; 2]) -> ExperimentRecord {
+        ExperimentRecord::new(0, String::new(), String::new(), 0, 0, axes.map(Cell::Int).to_vec())
+    }
+
     fn record(axes: [i64; 2], makespan: u64) -> ExperimentRecord {
-        let mut r = ExperimentRecord::new(0, String::new(), String::new(), 0, 0, axes.map(Cell::Int).to_vec());
+        let mut r = unended(axes);
         r.makespan = Some(Ps(makespan));
         r
     }
@@ -89,13 +93,13 @@ mod tests {
     fn an_axis_that_decides_what_fits_has_an_effect() {
         let mut effects = AxisEffects::default();
         effects.add(&record([1, 1], 10));
-        effects.add(&ExperimentRecord { makespan: None, ..record([1, 2], 0) }.oom(90, "needs more"));
+        effects.add(&unended([1, 2]).oom(90, "needs more"));
         assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
     }
 
     #[test]
     fn an_axis_that_decides_what_fails_has_an_effect() {
-        let failed = |axes| ExperimentRecord { makespan: None, ..record(axes, 0) }.failed("limit");
+        let failed = |axes| unended(axes).failed("limit");
         let mut effects = AxisEffects::default();
         for (axes, fails) in [([1, 1], false), ([1, 2], true), ([1, 3], false), ([2, 2], true)] {
             effects.add(&if fails { failed(axes) } else { record(axes, 10) });

@@ -112,7 +112,7 @@ mod tests {
 
     fn settings(engine: EngineChoice, devices: &[&str]) -> RunSettings {
         let devices = devices.iter().map(|d| d.parse().unwrap()).collect();
-        RunSettings { engine, devices, jobs: 1, ..RunSettings::default() }
+        RunSettings { engine, devices, threads: 1, ..RunSettings::default() }
     }
 
     #[test]

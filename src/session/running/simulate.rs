@@ -12,7 +12,6 @@ use hyperfold_config::sweep::{self, Experiment, Hash128, SetOverrides, Sweep};
 use hyperfold_engine::gpu::GpuDevice;
 use hyperfold_engine::gpu::rates::FEWEST_THAT_PAY;
 use hyperfold_host::{Ended, QueuedExperiment, RunEvent};
-use hyperfold_network::routing::{PolicyKeys, routing_policy};
 use hyperfold_results::{ExperimentRecord, Finished, StatsRecord};
 
 use crate::error::SessionError;
@@ -77,7 +76,8 @@ impl Simulator for BuiltIn {
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, SessionError> {
         let LoadedSweep { sweep, outputs, axes, search: setup, .. } = &loaded;
-        let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build().map_err(SessionError::Threads)?;
+        let pool =
+            rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build().map_err(SessionError::Threads)?;
         let compiling = Instant::now();
         let memo = RunMemo::start(&settings.memo);
         let mut workers = workers::workers(&devices, settings, &memo)?;
@@ -299,9 +299,9 @@ impl<'a> Findings<'a> {
             self.audits.add_writes(record.exp_id, cluster.beside_writes_share);
         }
         if self.sweep.axes.iter().any(|axis| axis == "routing.policy") {
-            let values = config(self.sweep, experiment).values;
-            if values.is(spec::KeyId::Mode, "flow") {
-                let policy = routing_policy(values.text(spec::KeyId::Policy), PolicyKeys { seed: 1, max_paths: 2 });
+            let configured = config(self.sweep, experiment);
+            if configured.values.is(spec::KeyId::Mode, "flow") {
+                let policy = hyperfold_host::named_routing_policy(&configured);
                 self.flows_sprayed[usize::from(policy.is_some_and(|policy| policy.sprays()))] = true;
             }
         }

@@ -16,6 +16,7 @@ pub struct EngineUsed {
     pub engine: &'static str,
     /// Why this engine was chosen, as half a sentence.
     pub reason: String,
+    /// GPUs that simulate, in the order of `--device`; empty on the CPU.
     pub adapters: Vec<AdapterUsed>,
 }
 
@@ -34,21 +35,47 @@ pub struct Known {
 #[derive(Clone, Debug)]
 pub enum Update {
     /// GPU kernels were compiled.
-    Compiled { seconds: f64 },
+    Compiled {
+        /// Wall time of that, in s.
+        seconds: f64,
+    },
     /// An experiment entered a batch.
-    Started { exp_id: u64 },
+    Started {
+        /// The experiment.
+        exp_id: u64,
+    },
     /// How much of the work of the experiments to run is done: packets and tasks together.
-    Progress { done: u64, total: u64 },
+    Progress {
+        /// Packets and tasks that are done.
+        done: u64,
+        /// Packets and tasks of all experiments.
+        total: u64,
+    },
     /// An experiment has its result: `ok`, `oom` or `failed`.
     Finished(Box<Finished>),
     /// A search has evaluated a candidate.
     Looked(LookRecord),
-    /// A search has decided which experiments run; `csv` gives the reason for every candidate.
-    Chosen { ids: Vec<u64>, csv: Vec<u8> },
+    /// A search has decided which experiments run.
+    Chosen {
+        /// `exp_id`s that run, ascending.
+        ids: Vec<u64>,
+        /// Content of `optimize.csv`: the reason for every candidate.
+        csv: Vec<u8>,
+    },
     /// The timeline of an experiment, before it is finished.
-    Traced { exp_id: u64, bytes: Vec<u8> },
-    /// A panic inside an experiment: the text to report, with its backtrace.
-    Defect { exp_id: u64, report: String },
+    Traced {
+        /// The experiment.
+        exp_id: u64,
+        /// The timeline as Perfetto reads it.
+        bytes: Vec<u8>,
+    },
+    /// A panic inside an experiment, with its backtrace.
+    Defect {
+        /// The experiment.
+        exp_id: u64,
+        /// Text for the user.
+        report: String,
+    },
     /// A text for the log and the terminal.
     Message(String),
 }

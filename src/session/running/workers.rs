@@ -112,8 +112,8 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
     let once = settings.memo != MemoChoice::Off;
     let on_device = !workers.is_empty();
     let options = RunOptions {
-        bytes: host_bytes(settings.jobs, on_device),
-        bytes_of_many: host_bytes_of_many(settings.jobs, on_device),
+        bytes: host_bytes(settings.threads, on_device),
+        bytes_of_many: host_bytes_of_many(settings.threads, on_device),
         once,
         kept,
         ..RunOptions::default()

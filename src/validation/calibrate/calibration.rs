@@ -46,8 +46,11 @@ pub struct FittedParameter {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum RowChange {
+    /// The fit brought its prediction nearer to the measurement.
     Better,
+    /// The fit took its prediction farther from the measurement.
     Worse,
+    /// The fit left its prediction as it was.
     Same,
 }
 

@@ -53,12 +53,12 @@ impl<'a> Evaluator<'a> {
         self.stop.requested()
     }
 
-    /// Predictions of the sweep with its own values, on `jobs` threads.
+    /// Predictions of the sweep with its own values, on `threads` threads.
     ///
     /// # Errors
     /// The sweep cannot be run, or a measured experiment has no result.
-    pub fn as_it_is(&self, jobs: usize) -> Result<SweepAsItIs, CalibrateError> {
-        let records = self.records(self.sweep.clone(), jobs)?;
+    pub fn as_it_is(&self, threads: usize) -> Result<SweepAsItIs, CalibrateError> {
+        let records = self.records(self.sweep.clone(), threads)?;
         let mut found = SweepAsItIs { predicted: Vec::new(), times_ns: Vec::new() };
         for row in self.rows {
             match mean(row, &records) {
@@ -119,10 +119,10 @@ impl<'a> Evaluator<'a> {
     }
 
     /// Results of the measured experiments, by `exp_id`.
-    fn records(&self, mut sweep: Sweep, jobs: usize) -> Result<BTreeMap<u64, ExperimentRecord>, CalibrateError> {
+    fn records(&self, mut sweep: Sweep, threads: usize) -> Result<BTreeMap<u64, ExperimentRecord>, CalibrateError> {
         sweep.experiments.retain(|e| self.needed.contains(&e.exp_id));
         let mut records = BTreeMap::new();
-        for result in Session::new(EngineChoice::Cpu).jobs(jobs).interrupt(self.stop.clone()).run(&sweep)? {
+        for result in Session::new(EngineChoice::Cpu).threads(threads).interrupt(self.stop.clone()).run(&sweep)? {
             let record = result?.record;
             records.insert(record.exp_id, record);
         }

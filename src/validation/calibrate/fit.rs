@@ -45,7 +45,7 @@ pub struct FitSettings {
     /// Seed of initial candidates, parts and resampling.
     pub seed: u64,
     /// Number of threads. No result depends on it.
-    pub jobs: usize,
+    pub threads: usize,
 }
 
 /// Fits parameters of a sweep to measured rows. `progress` gets messages for the user. If `stop` fires, the best candidate so far is kept.
@@ -80,7 +80,7 @@ pub fn fit(
         )));
     }
     let evaluator = Evaluator::new(sweep, rows, parameters, stop.clone());
-    let before = evaluator.as_it_is(settings.jobs)?;
+    let before = evaluator.as_it_is(settings.threads)?;
     let row_weights = settings.weights.unwrap_or_else(|| RowWeights::usual(rows, &before.times_ns));
     let mut rows = rows.to_vec();
     let weights = weights(row_weights, sweep, &rows, &before.times_ns)?;
@@ -99,7 +99,7 @@ pub fn fit(
         parameters,
         settings,
     };
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.jobs).build()?;
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build()?;
     pool.install(|| search.run(before, row_weights, progress))
 }
 

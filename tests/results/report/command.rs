@@ -68,11 +68,13 @@ fn what_is_no_result_folder_is_refused() {
 fn a_report_that_cannot_be_written_is_a_warning_of_the_run() {
     let root = tempfile::tempdir().unwrap();
     fs::write(root.path().join("s.toml"), SWEEP).unwrap();
-    let dir = root.path().join("o");
+    assert_eq!(hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--quiet"]).code, 0);
     // A folder stands where the page would.
-    Folder::of(10).write(&dir);
-    fs::create_dir_all(dir.join("report.html/x")).unwrap();
-    assert!(!hyperfold::cli::report::after_run(&dir, true));
+    fs::remove_file(root.path().join("o/report.html")).unwrap();
+    fs::create_dir_all(root.path().join("o/report.html/x")).unwrap();
+    let resumed = hyperfold(root.path(), &["run", "s.toml", "--out", "o", "--quiet", "--resume"]);
+    assert_eq!(resumed.code, 0, "{}", resumed.stderr);
+    assert!(resumed.stderr.contains("warning: no report was written"), "{}", resumed.stderr);
     let output = hyperfold(root.path(), &["report", "o"]);
     assert_eq!(output.code, 1, "{}", output.stderr);
     assert!(output.stderr.contains("report.html"), "{}", output.stderr);

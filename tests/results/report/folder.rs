@@ -124,20 +124,7 @@ impl Folder {
             wall_s: 0.25,
             ..Default::default()
         };
-        let none = Finished {
-            record: r.clone(),
-            flows: Vec::new(),
-            links: Vec::new(),
-            rtt: Vec::new(),
-            jobs: Vec::new(),
-            shared_links: Vec::new(),
-            cluster_timeline: Vec::new(),
-            cluster_jobs: Vec::new(),
-            cluster_congestion: Vec::new(),
-            cluster_map: Vec::new(),
-            requests: Vec::new(),
-            stats: stats.clone(),
-        };
+        let none = Finished { record: r.clone(), stats: stats.clone(), ..Finished::default() };
         if self.failures && configuration % 97 == 5 {
             return Finished { record: r.failed(format!("flow {id} gave up: {}", self.ccs[cc])), ..none };
         }
@@ -192,15 +179,8 @@ impl Folder {
             record: r,
             flows: (0..40).map(flow).collect(),
             links: (0..100).map(link).collect(),
-            rtt: Vec::new(),
-            jobs: Vec::new(),
-            shared_links: Vec::new(),
-            cluster_timeline: Vec::new(),
-            cluster_jobs: Vec::new(),
-            cluster_congestion: Vec::new(),
-            cluster_map: Vec::new(),
-            requests: Vec::new(),
             stats,
+            ..Finished::default()
         }
     }
 }

@@ -45,7 +45,9 @@ impl PortEvent {
 /// An event and its time.
 #[derive(Clone, Copy, Debug)]
 pub struct TimedEvent {
+    /// Time, in ps.
     pub t: u64,
+    /// What happens, and at which row.
     pub kind: PortEvent,
 }
 

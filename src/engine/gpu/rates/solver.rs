@@ -12,7 +12,7 @@ use super::source;
 use crate::EngineError;
 use crate::fair_rates::{NumberedNetworks, RateNetwork, RateSolver};
 use crate::gpu::faults::{Faults, RunError};
-use crate::gpu::pack::BatchLimits;
+use crate::gpu::pack::DeviceLimits;
 
 /// Invocations per workgroup.
 const WORKGROUP: u32 = 256;
@@ -36,7 +36,7 @@ struct FillKernel {
 #[derive(Debug)]
 pub struct DeviceRates {
     handles: DeviceHandles,
-    limits: BatchLimits,
+    limits: DeviceLimits,
     workgroup: u32,
     kernel: Option<FillKernel>,
     fewest: usize,
@@ -48,7 +48,7 @@ impl DeviceRates {
         device: wgpu::Device,
         queue: wgpu::Queue,
         faults: Faults,
-        limits: BatchLimits,
+        limits: DeviceLimits,
         workgroup: u32,
     ) -> DeviceRates {
         let workgroup = WORKGROUP.min(workgroup) / 16 * 16;
@@ -61,7 +61,7 @@ impl DeviceRates {
     }
 
     /// Leaves networks to the CPU that exceed these limits: bytes of one buffer, and of all.
-    pub(in crate::gpu) fn limit_batches(&mut self, limits: BatchLimits) {
+    pub(in crate::gpu) fn limit_batches(&mut self, limits: DeviceLimits) {
         self.limits = limits;
     }
 
@@ -121,7 +121,7 @@ impl DeviceRates {
 }
 
 /// Number of each network that fits beside those before it; `None` if it does not fit.
-fn numbers(networks: &[RateNetwork], limits: &BatchLimits) -> Vec<Option<u32>> {
+fn numbers(networks: &[RateNetwork], limits: &DeviceLimits) -> Vec<Option<u32>> {
     let mut taken = NetworkBytes::default();
     let mut n = 0;
     let mut number = |network: &RateNetwork| {
@@ -177,15 +177,15 @@ mod tests {
             ..RateNetwork::default()
         };
         let networks = [network(10), network(MAX_CARRIERS + 1), network(30), network(10)];
-        let limits = BatchLimits { table_bytes: u64::MAX, total_bytes: u64::MAX, experiments: 9 };
+        let limits = DeviceLimits { table_bytes: u64::MAX, total_bytes: u64::MAX, experiments: 9 };
         assert_eq!(numbers(&networks, &limits), [Some(0), None, Some(1), Some(2)]);
-        assert_eq!(numbers(&networks, &BatchLimits { experiments: 1, ..limits }), [Some(0), None, None, None]);
+        assert_eq!(numbers(&networks, &DeviceLimits { experiments: 1, ..limits }), [Some(0), None, None, None]);
         let two_small = 20 * size_of::<super::super::rows::CarrierRow>() as u64;
         assert_eq!(
-            numbers(&networks, &BatchLimits { table_bytes: two_small, ..limits }),
+            numbers(&networks, &DeviceLimits { table_bytes: two_small, ..limits }),
             [Some(0), None, None, Some(1)]
         );
-        assert_eq!(numbers(&networks, &BatchLimits { total_bytes: 100, ..limits }), [None; 4]);
+        assert_eq!(numbers(&networks, &DeviceLimits { total_bytes: 100, ..limits }), [None; 4]);
     }
 
     #[test]

@@ -13,7 +13,9 @@ use crate::rows::bytes::NumberWriter;
 
 /// A record of what the store lacks of one root.
 pub struct Unsaved {
+    /// Id of the root, by which the store finds the record.
     pub root: MemoNodeId,
+    /// Nodes below the root that the store lacks, encoded.
     pub record: Vec<u8>,
     marks: Vec<(Arc<MemoNode>, Saved)>,
 }

@@ -41,13 +41,16 @@ pub enum FoldCause {
 /// Packet-hops that were simulated, by cause, and how often each cause occurred.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoldExplanation {
+    /// Counts of each cause that occurred.
     pub causes: BTreeMap<FoldCause, CauseCount>,
 }
 
 /// Packet-hops simulated because of one cause, and number of its occurrences.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CauseCount {
+    /// Packet-hops that were simulated because of it.
     pub hops: u64,
+    /// Number of its occurrences.
     pub times: u64,
 }
 

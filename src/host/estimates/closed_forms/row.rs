@@ -11,9 +11,13 @@ use hyperfold_engine::EngineError;
 pub struct ClosedFormRow {
     /// The kind of formula. Rows are summarised by it.
     pub table: &'static str,
+    /// What is computed, in words.
     pub name: String,
+    /// Unit of both values.
     pub unit: &'static str,
+    /// Value by the formula.
     pub formula: f64,
+    /// Simulated value.
     pub simulated: f64,
     /// The formula in words.
     pub note: &'static str,
@@ -29,12 +33,31 @@ impl ClosedFormRow {
 /// The reason why a comparison failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ClosedFormError {
+    /// The keys of an experiment contradict each other.
     #[error("{name}: {why}")]
-    Config { name: String, why: Conflict },
+    Config {
+        /// Name of the row.
+        name: String,
+        /// What contradicts what.
+        why: Conflict,
+    },
+    /// An experiment cannot be prepared.
     #[error("{name}: {why}")]
-    Prepare { name: String, why: Box<PrepareError> },
+    Prepare {
+        /// Name of the row.
+        name: String,
+        /// Why it cannot.
+        why: Box<PrepareError>,
+    },
+    /// The engine cannot go on.
     #[error(transparent)]
     Engine(#[from] EngineError),
+    /// An experiment did not end.
     #[error("{name} did not end: {why}")]
-    Ended { name: String, why: String },
+    Ended {
+        /// Name of the row.
+        name: String,
+        /// Why it did not.
+        why: String,
+    },
 }

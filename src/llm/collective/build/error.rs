@@ -10,24 +10,65 @@ pub(super) const MAX_TRANSFERS: usize = 1 << 24;
 /// Why no schedule can be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ScheduleError {
+    /// The algorithm is still to be chosen.
     #[error("algorithm auto has to be chosen (by collective::choose) before a schedule is made of it")]
     Unchosen,
+    /// The algorithm has no transfers.
     #[error(
         "{algorithm:?} reduces in switches and makes no transfers between members: it is analytic (collective::cost_ps)"
     )]
-    Analytic { algorithm: Algorithm },
+    Analytic {
+        /// The algorithm.
+        algorithm: Algorithm,
+    },
+    /// The operation cannot be carried out so.
     #[error("{op:?} by {algorithm:?} does not exist; {op:?} knows {known}")]
-    NoSuch { op: CollectiveOp, algorithm: Algorithm, known: &'static str },
+    NoSuch {
+        /// The operation.
+        op: CollectiveOp,
+        /// The algorithm.
+        algorithm: Algorithm,
+        /// Algorithms of this operation, in words.
+        known: &'static str,
+    },
+    /// The root is no member.
     #[error("root {root} of a communicator of {n} members; it must be below {n}")]
-    Root { root: u32, n: u32 },
+    Root {
+        /// The root.
+        root: u32,
+        /// Number of members.
+        n: u32,
+    },
+    /// The weights of an all-to-all are wrong.
     #[error(
         "{given} shares for {n} members of an all-to-all, their sum {sum}; one weight a member is needed, not all of them 0"
     )]
-    Shares { given: usize, n: u32, sum: u128 },
+    Shares {
+        /// Number of weights.
+        given: usize,
+        /// Number of members.
+        n: u32,
+        /// Sum of the weights.
+        sum: u128,
+    },
+    /// The schedule would have too many transfers.
     #[error(
         "{bytes} bytes among {n} GPUs in pieces of {chunk_bytes} become more than {MAX_TRANSFERS} transfers, the most that one collective has room for; fewer GPUs, a larger workload.chunk_kib or fewer workload.channels make them fewer"
     )]
-    TooMany { bytes: u64, n: u32, chunk_bytes: u64 },
+    TooMany {
+        /// Bytes of the operation.
+        bytes: u64,
+        /// Number of members.
+        n: u32,
+        /// Bytes of a piece.
+        chunk_bytes: u64,
+    },
+    /// Members of one server have other places than those of another.
     #[error("a hierarchical {op:?} needs servers with the same places: server of member {member} differs")]
-    Uneven { op: CollectiveOp, member: u32 },
+    Uneven {
+        /// The operation.
+        op: CollectiveOp,
+        /// The first member whose server differs.
+        member: u32,
+    },
 }

@@ -3,8 +3,8 @@
 //! Contributions are sets of members. It finds a sum that counts one contribution twice, a copy of data that the sender may not have yet, and an overwrite of
 //! data that is still to be sent.
 
-use super::writer::{How, Range, ScheduleWriter};
-use super::{ScheduleOptions, Shape, span, write};
+use super::writer::{How, Range, ScheduleWriter, span};
+use super::{ScheduleOptions, Shape, write};
 use crate::collective::{Algorithm, CollectiveOp};
 
 /// A set of transfers.

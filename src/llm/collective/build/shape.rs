@@ -5,6 +5,7 @@
 /// Places of a communicator's members: (server, place in the server), in any numbering. Members with the same place in different servers are on one rail.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shape {
+    /// Server and place of each member, in the order of members.
     pub members: Vec<(u32, u32)>,
 }
 

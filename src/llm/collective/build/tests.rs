@@ -1,6 +1,7 @@
 //! Tests: every algorithm is proved on every small communicator. Transfer counts, bytes and orders are compared with closed forms and papers.
 
 use super::proof::prove;
+use super::writer::How;
 use super::*;
 
 const OPS: [CollectiveOp; 7] = [

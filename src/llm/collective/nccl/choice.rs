@@ -11,8 +11,11 @@ use crate::collective::{Algorithm, CollectiveOp};
 /// How an operation is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
+    /// The algorithm.
     pub algorithm: Algorithm,
+    /// The protocol.
     pub protocol: Protocol,
+    /// Number of channels.
     pub channels: u32,
     /// Payload bytes of one message of a channel, which is one pipeline stage of the schedule.
     pub chunk_bytes: u64,

@@ -10,12 +10,30 @@ use crate::collective::{Algorithm, CollectiveOp};
 /// An error in a variable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum EnvError {
+    /// The variable is unknown, or nothing is simulated of it.
     #[error("{name} is not a variable that can be simulated; those that can: {}", NAMES.join(", "))]
-    Unknown { name: String },
+    Unknown {
+        /// Name of the variable.
+        name: String,
+    },
+    /// The variable cannot have this value.
     #[error("{name} = \"{value}\": {right}")]
-    Value { name: String, value: String, right: &'static str },
+    Value {
+        /// Name of the variable.
+        name: String,
+        /// What was written.
+        value: String,
+        /// What it must be.
+        right: &'static str,
+    },
+    /// Variables exclude everything.
     #[error("{name}s leave nothing to choose from: {left}")]
-    Nothing { name: &'static str, left: String },
+    Nothing {
+        /// What there is to choose: algorithms or protocols.
+        name: &'static str,
+        /// What the variables say, in words.
+        left: String,
+    },
 }
 
 /// Names of the supported variables.
@@ -101,12 +119,15 @@ pub struct Hca {
 pub enum PathLevel {
     /// Never allowed.
     Loc,
+    /// Through NVLink.
     Nvl,
     /// Through one PCIe switch.
     Pix,
+    /// Through several PCIe switches.
     Pxb,
     /// Through the CPU's root complex.
     Phb,
+    /// Through the link between CPUs.
     Sys,
 }
 
@@ -115,29 +136,43 @@ pub enum PathLevel {
 pub struct Env {
     algorithms: Option<Allowed>,
     protocols: Option<Allowed>,
+    /// Least number of channels (NCCL_MIN_NCHANNELS).
     pub min_channels: Option<u32>,
+    /// Largest number of channels (NCCL_MAX_NCHANNELS).
     pub max_channels: Option<u32>,
     /// Buffer size of the Simple protocol in bytes (NCCL_BUFFSIZE).
     pub buffsize: Option<u64>,
     /// 0: rings stay on one NIC per server; 1: they may change; 2: they may change if that does not cost bandwidth.
     pub cross_nic: Option<u32>,
+    /// Whether NVLink switches may reduce (NCCL_NVLS_ENABLE).
     pub nvls_enable: Option<bool>,
+    /// Whether data never leaves by the NIC of another GPU (NCCL_PXN_DISABLE).
     pub pxn_disable: bool,
     /// 0: no PXN for all-to-all; 1: PXN for data that would leave by a far NIC; 2: always, to aggregate.
     pub pxn_level: Option<u32>,
+    /// Whether GPUs of a server use the network (NCCL_P2P_DISABLE).
     pub p2p_disable: bool,
+    /// Distance up to which GPUs reach each other directly (NCCL_P2P_LEVEL).
     pub p2p_level: Option<PathLevel>,
+    /// Distance up to which NICs reach GPUs directly (NCCL_NET_GDR_LEVEL).
     pub gdr_level: Option<PathLevel>,
+    /// Bytes that an all-to-all passes on at a time (NCCL_P2P_NET_CHUNKSIZE).
     pub p2p_net_chunk: Option<u64>,
     /// Whether the network is reached through the host (NCCL_IB_DISABLE, or NCCL_NET = Socket).
     pub sockets: bool,
+    /// NICs that may be used (NCCL_IB_HCA).
     pub hca: Option<Hca>,
+    /// Queue pairs of a connection (NCCL_IB_QPS_PER_CONNECTION).
     pub ib_qps: Option<u32>,
+    /// Whether each message is split over them (NCCL_IB_SPLIT_DATA_ON_QPS).
     pub ib_split_data: Option<bool>,
+    /// Traffic class of packets (NCCL_IB_TC).
     pub ib_traffic_class: Option<u8>,
     /// Time in ps until a lost packet is sent again (4.096 us x 2^NCCL_IB_TIMEOUT).
     pub ib_timeout_ps: Option<u64>,
+    /// Number of retransmissions (NCCL_IB_RETRY_CNT).
     pub ib_retries: Option<u32>,
+    /// Path of a topology file (NCCL_TOPO_FILE).
     pub topo_file: Option<String>,
     without_effect: Vec<String>,
 }

@@ -17,7 +17,7 @@ pub use env::{Env, EnvError, Hca, NAMES, PathLevel};
 pub use model::{Context, predict_us};
 pub(super) use model::{bandwidth_gbps, hop_latencies_us, latency_us};
 pub use topology::{GpuNic, NcclTopology, XmlError, topology};
-pub use tuning::{Tuning, tuning};
+pub(crate) use tuning::tuning;
 
 /// Rate in bit/s, one direction, between two GPUs of a server whose data passes through the host's memory. It is NCCL's figure for a PCIe link of the third
 /// generation.

@@ -11,10 +11,15 @@ use crate::collective::{Algorithm, CollectiveOp};
 /// A communicator as the model sees it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Context {
+    /// Number of members.
     pub ranks: f64,
+    /// Number of servers.
     pub nodes: f64,
+    /// Members per server.
     pub ranks_per_node: f64,
+    /// Generation of the GPUs.
     pub arch: Arch,
+    /// What links the GPUs of a server.
     pub inside: ServerInterconnect,
     /// Bus bandwidth of the rings inside a server, in GB/s.
     pub intra_bus: f64,
@@ -26,10 +31,13 @@ pub struct Context {
     pub nvls_bus: f64,
     /// Number of channels of NVLS.
     pub nvls_channels: u32,
+    /// Whether the network's switches reduce.
     pub in_network: bool,
     /// Share of the graph's channels that remains within the bounds on channels.
     pub held: f64,
+    /// Overhead of the network, by the host CPU, in us.
     pub overhead_us: f64,
+    /// Whether the host CPU is made by AMD, for which trees are corrected.
     pub amd_cpu: bool,
 }
 

@@ -12,15 +12,20 @@ use roxmltree::{Document, Node};
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {what}")]
 pub struct XmlError {
+    /// Number of the line, from 1.
     pub line: u32,
+    /// What is wrong.
     pub what: String,
 }
 
 /// The path from a GPU to a NIC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuNic {
+    /// Number of the GPU.
     pub gpu: u32,
+    /// Number of the NIC.
     pub nic: u32,
+    /// Distance between the two.
     pub level: PathLevel,
     /// Rate of the narrowest PCIe link on the path or of the NIC, one direction, in bit/s.
     pub bps: u64,
@@ -29,6 +34,7 @@ pub struct GpuNic {
 /// The content of a topology file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NcclTopology {
+    /// The server.
     pub server: Server,
     /// Names of the NICs that are used, by number.
     pub nics: Vec<String>,

@@ -13,7 +13,7 @@ pub(super) type PerProtocol = [f64; 3];
 
 /// A row of latencies for each algorithm.
 #[derive(Debug, Deserialize)]
-pub struct Latencies {
+pub(crate) struct Latencies {
     pub tree: PerProtocol,
     pub ring: PerProtocol,
     pub collnet_direct: PerProtocol,
@@ -24,7 +24,7 @@ pub struct Latencies {
 
 /// Latencies of one hop by the kind of link.
 #[derive(Debug, Deserialize)]
-pub struct HwLatencies {
+pub(crate) struct HwLatencies {
     pub nvlink: Latencies,
     pub pci: Latencies,
     pub net: Latencies,
@@ -32,7 +32,7 @@ pub struct HwLatencies {
 
 /// Rates in GB/s on 1, 2, and 3 or more nodes, by GPU generation.
 #[derive(Debug, Deserialize)]
-pub struct ByArch {
+pub(crate) struct ByArch {
     volta: [f64; 3],
     ampere: [f64; 3],
     hopper: [f64; 3],
@@ -41,7 +41,7 @@ pub struct ByArch {
 
 impl ByArch {
     /// The row of a generation.
-    pub fn for_arch(&self, arch: Arch) -> &[f64; 3] {
+    pub(crate) fn for_arch(&self, arch: Arch) -> &[f64; 3] {
         match arch {
             Arch::Volta => &self.volta,
             Arch::Ampere => &self.ampere,
@@ -53,7 +53,7 @@ impl ByArch {
 
 /// Maximum rates of one channel.
 #[derive(Debug, Deserialize)]
-pub struct ChannelCaps {
+pub(crate) struct ChannelCaps {
     pub ring_ll128: ByArch,
     pub tree_ll128: ByArch,
     pub tree_simple: ByArch,
@@ -62,7 +62,7 @@ pub struct ChannelCaps {
 
 /// NVLS efficiency by generation.
 #[derive(Debug, Deserialize)]
-pub struct NvlsEfficiency {
+pub(crate) struct NvlsEfficiency {
     volta: f64,
     ampere: f64,
     hopper: f64,
@@ -71,7 +71,7 @@ pub struct NvlsEfficiency {
 
 impl NvlsEfficiency {
     /// The value of a generation.
-    pub fn for_arch(&self, arch: Arch) -> f64 {
+    pub(crate) fn for_arch(&self, arch: Arch) -> f64 {
         match arch {
             Arch::Volta => self.volta,
             Arch::Ampere => self.ampere,
@@ -83,7 +83,7 @@ impl NvlsEfficiency {
 
 /// Factors on a tree's bandwidth, indexed by floor(log2(bytes / 64)).
 #[derive(Debug, Deserialize)]
-pub struct TreeCorrection {
+pub(crate) struct TreeCorrection {
     pub ll: Vec<f64>,
     pub ll128: Vec<f64>,
     pub simple: Vec<f64>,
@@ -91,7 +91,7 @@ pub struct TreeCorrection {
 
 /// Overhead in us per posted network operation, by CPU maker.
 #[derive(Debug, Deserialize)]
-pub struct NetOverhead {
+pub(crate) struct NetOverhead {
     pub intel: f64,
     pub amd: f64,
     pub other: f64,
@@ -99,7 +99,7 @@ pub struct NetOverhead {
 
 /// Factors between bandwidths or latencies.
 #[derive(Debug, Deserialize)]
-pub struct Factors {
+pub(crate) struct Factors {
     pub ring_simple_plateau_sm80plus: f64,
     pub ring_simple_plateau_pre_sm80: f64,
     pub ring_ll_bw: f64,
@@ -117,7 +117,7 @@ pub struct Factors {
 
 /// Rates in GB/s that NCCL counts for a link.
 #[derive(Debug, Deserialize)]
-pub struct LinkBw {
+pub(crate) struct LinkBw {
     pub nvlink_sm70: f64,
     pub nvlink_sm80: f64,
     pub nvlink_sm90: f64,
@@ -127,7 +127,7 @@ pub struct LinkBw {
 
 /// Speeds of one channel that the search for a graph tries, in GB/s, descending.
 #[derive(Debug, Deserialize)]
-pub struct SearchSpeeds {
+pub(crate) struct SearchSpeeds {
     pub intra: Vec<f64>,
     pub inter: Vec<f64>,
     pub intra_sm90: Vec<f64>,
@@ -138,13 +138,12 @@ pub struct SearchSpeeds {
 
 /// Buffer and chunk sizes in bytes.
 #[derive(Debug, Deserialize)]
-pub struct Buffers {
+pub(crate) struct Buffers {
     pub nccl_steps: u64,
     pub buffsize_simple: u64,
     pub buffsize_ll: u64,
     pub buffsize_ll128: u64,
     pub p2p_chunk_net: u64,
-    pub p2p_chunk_pci: u64,
     pub p2p_chunk_nvlink: u64,
     pub ring_simple_slice_steps: u64,
     pub broadcast_reduce_chunk_steps: u64,
@@ -156,7 +155,7 @@ pub struct Buffers {
 
 /// Numbers of channels.
 #[derive(Debug, Deserialize)]
-pub struct Channels {
+pub(crate) struct Channels {
     pub max_channels: u32,
     pub nvls_sm90: u32,
     pub nvls_sm100_multinode: u32,
@@ -165,7 +164,7 @@ pub struct Channels {
 
 /// Threads of a channel, and the bytes per thread below which a channel is dropped.
 #[derive(Debug, Deserialize)]
-pub struct Threads {
+pub(crate) struct Threads {
     pub simple_max: u64,
     pub ll_max: u64,
     pub ll128_max: u64,
@@ -176,7 +175,7 @@ pub struct Threads {
 
 /// All tuning constants.
 #[derive(Debug, Deserialize)]
-pub struct Tuning {
+pub(crate) struct Tuning {
     pub base_latency_us: Latencies,
     pub hw_latency_us: HwLatencies,
     pub ll_max_bw: ByArch,
@@ -193,7 +192,7 @@ pub struct Tuning {
 }
 
 /// The constants of NCCL 2.30.7.
-pub fn tuning() -> &'static Tuning {
+pub(crate) fn tuning() -> &'static Tuning {
     static TUNING: OnceLock<Tuning> = OnceLock::new();
     TUNING.get_or_init(|| {
         toml::from_str(include_str!("../../../../assets/nccl/tuning_2_30_7.toml"))

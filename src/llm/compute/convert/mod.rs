@@ -74,6 +74,7 @@ impl LayerKind {
 /// Directions of computation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Pass {
+    /// From inputs to the loss.
     Forward,
     /// Gradients of inputs and weights, without recomputation.
     Backward,

@@ -35,8 +35,13 @@ pub fn list_layer_kernels(layer: &Layer, layout: &Layout, pass: Pass) -> Vec<(La
 /// Parts of a recommendation model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum DlrmPart {
-    /// Look-ups in `tables` tables for a global batch of `samples`, which a rank with these tables does before the all-to-all.
-    Embedding { tables: u32, samples: u64 },
+    /// Look-ups for a global batch, which a rank with these tables does before the all-to-all.
+    Embedding {
+        /// Number of tables of the rank.
+        tables: u32,
+        /// Samples of the global batch.
+        samples: u64,
+    },
     /// The MLP over dense features, for this rank's own samples.
     Bottom,
     /// Products of all pairs of embeddings, then the MLP over them.

@@ -7,13 +7,21 @@ use super::super::Kernel;
 /// Places in a model, in the order of the forward pass (SimAI's Table 1: embedding, layer norm, attention, MLP, final norm, logits).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Site {
+    /// Look-up of the tokens' vectors.
     Embedding,
+    /// Norm before attention.
     AttnNorm,
+    /// Products to queries, keys and values.
     Qkv,
+    /// Rotary embedding.
     Rope,
+    /// Attention without its products.
     Core,
+    /// Output projection of attention.
     Proj,
+    /// Dropout and sum after attention.
     AttnResidual,
+    /// Norm before the feed-forward part.
     MlpNorm,
     /// Mixture of experts: scores and choice.
     Router,
@@ -21,20 +29,29 @@ pub enum Site {
     Permute,
     /// First product of the feed-forward part (both halves if gated), or of the experts.
     Up,
+    /// Activation function.
     Activation,
+    /// Last product of the feed-forward part, or of the experts.
     Down,
     /// Tokens are put back in order and weighted.
     Unpermute,
     /// First product of the experts that every token visits.
     SharedUp,
+    /// Activation function of the experts that every token visits.
     SharedActivation,
+    /// Last product of the experts that every token visits.
     SharedDown,
+    /// Dropout and sum after the feed-forward part.
     MlpResidual,
     /// Norms and projection before the layer of a module that predicts a further token.
     Prediction,
+    /// Norm after the last layer.
     FinalNorm,
+    /// Product with the output matrix.
     Logits,
+    /// The loss.
     CrossEntropy,
+    /// Update of the parameters.
     Optimizer,
     /// A layer of a model that is a list of layers, or of a recommendation model.
     Layer,
@@ -75,6 +92,7 @@ impl Site {
 /// The purpose of a kernel at its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KernelRole {
+    /// The forward computation.
     Forward,
     /// The forward computation again, in the backward pass.
     Recompute,
@@ -87,28 +105,38 @@ pub enum KernelRole {
 /// The site and the purpose of a kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct LayerPart {
+    /// Place in the model.
     pub site: Site,
+    /// Purpose there.
     pub role: KernelRole,
 }
 
 /// The ranks that an exchange is among.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Among {
+    /// Tensor-parallel ranks.
     Tp,
+    /// Expert-parallel ranks.
     Ep,
+    /// Context-parallel ranks.
     Cp,
 }
 
 /// One step of a layer. Steps are in the order in which a framework issues them; kernels run in that order on the compute stream.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum LayerStep {
+    /// A kernel on the compute stream.
     Kernel {
+        /// Its place and purpose.
         part: LayerPart,
+        /// Its size.
         kernel: Kernel,
     },
     /// A collective. It begins when the kernels and exchanges before it are done.
     Exchange {
+        /// Ranks that take part.
         among: Among,
+        /// The operation.
         op: CollectiveOp,
         /// Bytes counted as in nccl-tests: the buffer for all-reduce; what each rank ends with for all-gather; what each rank begins with for reduce-scatter
         /// and all-to-all.

@@ -47,7 +47,9 @@ pub struct KernelFeatures {
     pub gpu: String,
     /// The GPU's baseline, for tables.
     pub baseline: String,
+    /// Class of the kernel.
     pub class: Class,
+    /// Operation that overlaps with it.
     pub op: CollectiveOp,
     /// Slowdown of a kernel of this class during this operation, by the GPU's specification.
     pub own: f64,

@@ -12,9 +12,13 @@ pub use layers::layers;
 /// A measurement and the model's value for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComputeValidationRow {
+    /// What was measured, in words.
     pub name: String,
+    /// Unit of both values.
     pub unit: &'static str,
+    /// Measured value.
     pub measured: f64,
+    /// Value of the model.
     pub simulated: f64,
     /// How the value was predicted, and why it may be off.
     pub note: String,

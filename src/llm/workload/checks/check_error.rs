@@ -5,20 +5,76 @@
 /// The violation found, with its ranks and ops. Ops are numbered from 0 in their rank's program.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CheckError {
+    /// A rank is wrong.
     #[error("rank {rank}: {problem}")]
-    Rank { rank: u32, problem: String },
+    Rank {
+        /// The rank.
+        rank: u32,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A group is wrong.
     #[error("group {group}: {problem}")]
-    Group { group: u32, problem: String },
+    Group {
+        /// Index of the group.
+        group: u32,
+        /// What is wrong.
+        problem: String,
+    },
+    /// An op is wrong.
     #[error("program {program}, op {op} `{name}`: {problem}")]
-    Op { program: u32, op: u32, name: String, problem: String },
+    Op {
+        /// Index of the program.
+        program: u32,
+        /// Number of the op in it.
+        op: u32,
+        /// Name of the op.
+        name: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// Members of a group call different collectives.
     #[error(
         "group {group} ({dim}): collective {index} is {a_does} on rank {a} but {b_does} on rank {b}; all members must do the same"
     )]
-    Collective { group: u32, dim: String, index: usize, a: u32, a_does: String, b: u32, b_does: String },
+    Collective {
+        /// Index of the group.
+        group: u32,
+        /// Its dimension.
+        dim: String,
+        /// Number of the collective among those of the group.
+        index: usize,
+        /// A rank.
+        a: u32,
+        /// What that rank calls.
+        a_does: String,
+        /// Another rank.
+        b: u32,
+        /// What that rank calls.
+        b_does: String,
+    },
+    /// A sender and a receiver do not agree.
     #[error(
         "from rank {from} to rank {to}, tag {tag}: message {index} is {sent} at the sender but {received} at the receiver"
     )]
-    Message { from: u32, to: u32, tag: u32, index: usize, sent: String, received: String },
+    Message {
+        /// Rank that sends.
+        from: u32,
+        /// Rank that receives.
+        to: u32,
+        /// Tag of the message.
+        tag: u32,
+        /// Number of the message among those of the two ranks with this tag.
+        index: usize,
+        /// What the sender sends.
+        sent: String,
+        /// What the receiver expects.
+        received: String,
+    },
+    /// Ranks wait for each other.
     #[error("deadlock: {waits}")]
-    Deadlock { waits: String },
+    Deadlock {
+        /// Who waits for whom, in words.
+        waits: String,
+    },
 }

@@ -6,14 +6,45 @@ use hyperfold_network::topology::FileError;
 /// What is wrong with the graph, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DagError {
+    /// The file cannot be read.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The file is no TOML or CSV of the project's form.
     #[error("{path}: {message}")]
-    Syntax { path: String, message: String },
+    Syntax {
+        /// Path of the file.
+        path: String,
+        /// What is wrong.
+        message: String,
+    },
+    /// A node is wrong.
     #[error("{path}:{line}: node `{id}`: {problem}")]
-    Node { path: String, line: u64, id: String, problem: String },
+    Node {
+        /// Path of the file.
+        path: String,
+        /// Line of the node, from 1.
+        line: u64,
+        /// Id of the node.
+        id: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A group is wrong.
     #[error("{path}: group `{group}`: {problem}")]
-    Group { path: String, group: String, problem: String },
+    Group {
+        /// Path of the file.
+        path: String,
+        /// Name of the group.
+        group: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The programs break a rule.
     #[error("{path}: {source}")]
-    Check { path: String, source: CheckError },
+    Check {
+        /// Path of the file.
+        path: String,
+        /// The rule, and where it is broken.
+        source: CheckError,
+    },
 }

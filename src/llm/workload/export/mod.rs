@@ -10,8 +10,14 @@ pub mod simai;
 /// Why a workload cannot be written in a format.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ExportError {
+    /// The format has no words for it.
     #[error("{form} cannot say it: {what}")]
-    NotExpressible { form: &'static str, what: String },
+    NotExpressible {
+        /// Name of the format.
+        form: &'static str,
+        /// What it cannot say.
+        what: String,
+    },
 }
 
 fn cannot(form: &'static str, what: impl Into<String>) -> ExportError {

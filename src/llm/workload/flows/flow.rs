@@ -15,6 +15,7 @@ pub struct Flow {
     pub dst_rank: u32,
     /// Payload in bytes, at least 1.
     pub bytes: u64,
+    /// Time of its start, ps.
     pub start_ps: u64,
     /// UDP source port, used only for ECMP's hash. The k-th flow of a (src, dst) pair has source port 10000 + k.
     pub sport: u16,

@@ -26,13 +26,16 @@ pub const FIRST_SPORT: u16 = 10_000;
 /// Unit of the start times in a flow file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StartUnit {
+    /// In nanoseconds.
     Ns,
+    /// In seconds.
     S,
 }
 
 /// A flow file as read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FlowFile {
+    /// Flows in the order of the file.
     pub flows: Vec<Flow>,
     /// Number of flow lines after the announced count. The reference leaves them out too (HPCC's example counts 2 of its 250), so they cause a notice.
     pub left_out: u32,

@@ -40,12 +40,14 @@ pub struct Incast {
 pub struct Permutation {
     /// Bytes of each flow.
     pub bytes: u64,
+    /// Seed of the permutation.
     pub seed: u64,
 }
 
 /// Rank i sends to rank i + stride, modulo the number of ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ring {
+    /// Distance between sender and receiver, in ranks.
     pub stride: u32,
     /// Bytes of each flow.
     pub bytes: u64,
@@ -67,7 +69,9 @@ pub struct Poisson {
     pub link_bps: u64,
     /// Flows start before this time in ps.
     pub duration_ps: u64,
+    /// Distribution of sizes.
     pub cdf: Cdf,
+    /// Seed of times, ranks and sizes.
     pub seed: u64,
 }
 

@@ -7,18 +7,55 @@ use hyperfold_network::topology::FileError;
 /// An error in a workload file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImportError {
+    /// A file cannot be read, or a line of it is wrong.
     #[error(transparent)]
     File(#[from] FileError),
+    /// A path names no file that can be imported.
     #[error("{path}: {problem}")]
-    Path { path: String, problem: String },
+    Path {
+        /// Path of the file.
+        path: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A binary file is damaged.
     #[error("{path}: byte {at}: {problem}")]
-    Encoding { path: String, at: usize, problem: String },
+    Encoding {
+        /// Path of the file.
+        path: String,
+        /// Position of the fault, in bytes from 0.
+        at: usize,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A node of a trace is wrong.
     #[error("{path}: node {node}: {problem}")]
-    Node { path: String, node: u64, problem: String },
+    Node {
+        /// Path of the file.
+        path: String,
+        /// Id of the node.
+        node: u64,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The file as a whole is wrong.
     #[error("{path}: {problem}")]
-    Graph { path: String, problem: String },
+    Graph {
+        /// Path of the file.
+        path: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The file does not fit the number of ranks.
     #[error("{path}: the number of ranks, {ranks}: {problem}")]
-    Ranks { path: String, ranks: u32, problem: String },
+    Ranks {
+        /// Path of the file.
+        path: String,
+        /// Number of ranks.
+        ranks: u32,
+        /// What is wrong.
+        problem: String,
+    },
 }
 
 impl ImportError {

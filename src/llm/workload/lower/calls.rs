@@ -43,7 +43,7 @@ impl Call {
 pub(super) const NOT_YET: OpTasks = OpTasks { begin: u32::MAX, go: u32::MAX, end: u32::MAX };
 
 /// The collectives of all groups, as far as ranks have called them.
-pub(super) struct Calls<'w> {
+pub(super) struct CollectiveCalls<'w> {
     /// For each group, the ranks that call its collectives: see [`parties`].
     pub(super) parties: Vec<Cow<'w, [u32]>>,
     /// For each group, the position of each of its parties.
@@ -52,12 +52,12 @@ pub(super) struct Calls<'w> {
     pub(super) instances: Vec<Vec<Instance>>,
 }
 
-impl<'w> Calls<'w> {
-    pub(super) fn new(workload: &'w Workload, representatives: Option<&Representatives>) -> Calls<'w> {
+impl<'w> CollectiveCalls<'w> {
+    pub(super) fn new(workload: &'w Workload, representatives: Option<&Representatives>) -> CollectiveCalls<'w> {
         let parties = parties(workload, representatives);
         let position_of = |ranks: &Cow<[u32]>| ranks.iter().enumerate().map(|(i, &r)| (r, i as u32)).collect();
         let positions = parties.iter().map(position_of).collect();
-        Calls { positions, instances: workload.groups.iter().map(|_| Vec::new()).collect(), parties }
+        CollectiveCalls { positions, instances: workload.groups.iter().map(|_| Vec::new()).collect(), parties }
     }
 
     /// Records that a rank calls its group's `nth` collective, and makes the rank's tasks of it.

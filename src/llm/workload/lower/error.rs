@@ -8,24 +8,98 @@ pub(super) const MAX_TASKS: usize = 1 << 27;
 /// Why programs cannot be lowered.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LowerError {
+    /// Members of a group call different collectives.
     #[error(
         "collective {nth} of the group of ranks {group}: rank {a} calls {a_call}, rank {b} calls {b_call}; all members must call the same"
     )]
-    Mismatch { group: String, nth: u32, a: u32, a_call: String, b: u32, b_call: String },
+    Mismatch {
+        /// Ranks of the group, as text.
+        group: String,
+        /// Number of the collective among those of the group.
+        nth: u32,
+        /// A rank.
+        a: u32,
+        /// What that rank calls.
+        a_call: String,
+        /// Another rank.
+        b: u32,
+        /// What that rank calls.
+        b_call: String,
+    },
+    /// A member does not call a collective.
     #[error("collective {nth} of the group of ranks {group}: rank {rank} never calls it")]
-    Missing { group: String, nth: u32, rank: u32 },
+    Missing {
+        /// Ranks of the group, as text.
+        group: String,
+        /// Number of the collective among those of the group.
+        nth: u32,
+        /// The rank.
+        rank: u32,
+    },
+    /// Sends and receives differ in number.
     #[error("rank {src} sends {sends} messages with tag {tag} to rank {dst}, which receives {recvs}")]
-    Unmatched { src: u32, dst: u32, tag: u32, sends: usize, recvs: usize },
+    Unmatched {
+        /// Rank that sends.
+        src: u32,
+        /// Rank that receives.
+        dst: u32,
+        /// Their tag.
+        tag: u32,
+        /// Number of sends.
+        sends: usize,
+        /// Number of receives.
+        recvs: usize,
+    },
+    /// A message is received with another size.
     #[error("message {nth} with tag {tag} from rank {src} to rank {dst}: {sent} bytes are sent, {received} received")]
-    Size { src: u32, dst: u32, tag: u32, nth: usize, sent: u64, received: u64 },
+    Size {
+        /// Rank that sends.
+        src: u32,
+        /// Rank that receives.
+        dst: u32,
+        /// Tag of the message.
+        tag: u32,
+        /// Number of the message among those of the two ranks with this tag.
+        nth: usize,
+        /// Bytes sent.
+        sent: u64,
+        /// Bytes received.
+        received: u64,
+    },
+    /// A collective cannot be planned.
     #[error("rank {rank}, op {op} ({name}): {why}")]
-    Plan { rank: u32, op: u32, name: String, why: String },
+    Plan {
+        /// The rank.
+        rank: u32,
+        /// Number of the op.
+        op: u32,
+        /// Name of the op.
+        name: String,
+        /// Why it cannot.
+        why: String,
+    },
+    /// A collective cannot be joined to one flow.
     #[error(
         "fidelity.join = \"ranks\": {op} (rank {rank}, {name}) is not one flow; set workload.algorithm = \"ring\" (of all-to-alls \"direct\"), or take it off the network with workload.analytic"
     )]
-    NotOneFlow { op: String, rank: u32, name: String },
+    NotOneFlow {
+        /// The operation.
+        op: String,
+        /// The rank.
+        rank: u32,
+        /// Name of the op.
+        name: String,
+    },
+    /// The task graph has too many tasks.
     #[error(
         "the program becomes more than {MAX_TASKS} tasks, the most that one experiment has room for (at rank {rank}, op {op}, {name}); fewer iterations, a larger workload.chunk_kib, fewer workload.channels or workload.analytic make it smaller, at flow level fidelity.join too"
     )]
-    TooLarge { rank: u32, op: u32, name: String },
+    TooLarge {
+        /// Rank at which it becomes too large.
+        rank: u32,
+        /// Number of the op.
+        op: u32,
+        /// Name of the op.
+        name: String,
+    },
 }

@@ -17,11 +17,14 @@ use super::transfer::{link_of, serial_ps};
 use crate::workload::program::{Dim, Op, OpKind, Program, Stream, Workload};
 use hyperfold_base::budget;
 
-/// Times of an op in ps: when it could begin (`begin`), when all it needs of others was under way (`go`), and when it ended (`end`).
+/// Times of an op, in ps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpTimes {
+    /// Time when it could begin.
     pub begin: u64,
+    /// Time when all it needs of others was under way.
     pub go: u64,
+    /// Time when it ended.
     pub end: u64,
 }
 
@@ -70,6 +73,7 @@ pub fn op_times(workload: &Workload, machine: &Lowering, planner: &mut dyn Plann
 
 /// Times of the ops of a workload, with the data that they follow from.
 pub struct SolvedOps<'w> {
+    /// Times of every op, by rank.
     pub times: WorkloadTimes,
     /// For each group, the ranks that call its collectives.
     pub(super) parties: Vec<Cow<'w, [u32]>>,

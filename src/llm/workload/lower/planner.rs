@@ -11,19 +11,40 @@ use crate::workload::program::Dim;
 #[derive(Clone, Debug)]
 pub enum CollectivePlan {
     /// Messages of a schedule, with the protocol's flags on the wire. Each message starts later by its overhead.
-    Transfers { schedule: Arc<Schedule>, protocol: Protocol, overheads: Overheads },
-    /// One flow over all edges of the collective. Without other traffic it takes at least `min_ps`.
-    OneFlow { steps: Arc<EqualSteps>, overheads: Overheads, min_ps: u64 },
+    Transfers {
+        /// Messages with their dependencies.
+        schedule: Arc<Schedule>,
+        /// Protocol, whose flags are added to the bytes.
+        protocol: Protocol,
+        /// Software overheads of messages.
+        overheads: Overheads,
+    },
+    /// One flow over all edges of the collective.
+    OneFlow {
+        /// Steps that the flow stands for.
+        steps: Arc<EqualSteps>,
+        /// Software overheads of their messages.
+        overheads: Overheads,
+        /// Least time without other traffic, ps.
+        min_ps: u64,
+    },
     /// A time that starts when all members have arrived. It uses no network.
-    Analytic { ps: u64 },
+    Analytic {
+        /// The time, ps.
+        ps: u64,
+    },
 }
 
 /// One collective that is to be planned.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
+    /// The operation.
     pub op: CollectiveOp,
+    /// Size as nccl-tests counts it, bytes.
     pub bytes: u64,
+    /// Dimension that it belongs to.
     pub dim: Dim,
+    /// The algorithm, if the program names one.
     pub algorithm: Option<Algorithm>,
     /// Index of the group in the workload.
     pub group: u32,

@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use super::calls::{Call, Calls};
+use super::calls::{Call, CollectiveCalls};
 use super::error::LowerError;
 use super::lowerer::Lowerer;
 use super::messages::{End, Matches};
@@ -16,7 +16,7 @@ use crate::workload::tasks::{OpTasks, Work};
 pub(super) fn rank(
     l: &mut Lowerer,
     rank: u32,
-    calls: &mut Calls,
+    calls: &mut CollectiveCalls,
     matches: &mut BTreeMap<(u32, u32, u32), Matches>,
 ) -> Result<(), LowerError> {
     let info = &l.workload.ranks[rank as usize];

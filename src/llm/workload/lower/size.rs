@@ -16,6 +16,7 @@ use hyperfold_base::budget;
 pub struct GraphSize {
     /// Number of ops of ranks that have tasks.
     pub ops: u64,
+    /// Number of tasks.
     pub tasks: u64,
     /// Number of tasks that cross the network.
     pub messages: u64,

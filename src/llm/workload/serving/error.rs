@@ -7,22 +7,69 @@ use crate::workload::checks::check_error::CheckError;
 /// Why requests cannot be served.
 #[derive(Debug, thiserror::Error)]
 pub enum ServingError {
+    /// A trace of requests cannot be read.
     #[error("{}: {source}", path.display())]
-    Unreadable { path: PathBuf, source: std::io::Error },
+    Unreadable {
+        /// Path of the file.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+    /// A line of a trace is wrong.
     #[error("{} line {line}: {why}", path.display())]
-    Line { path: PathBuf, line: u64, why: String },
+    Line {
+        /// Path of the file.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: u64,
+        /// What is wrong.
+        why: String,
+    },
+    /// A trace has no request.
     #[error("{}: it has no request", path.display())]
-    NoRequests { path: PathBuf },
+    NoRequests {
+        /// Path of the file.
+        path: PathBuf,
+    },
+    /// A request would arrive too late.
     #[error(
         "request {request} of {count} would arrive after {at_s:.0} s, and the last has to by {max_s:.0}; raise workload.request_rate, or lower workload.request_count"
     )]
-    TooLate { request: usize, count: usize, at_s: f64, max_s: f64 },
+    TooLate {
+        /// Number of the request.
+        request: usize,
+        /// Number of requests.
+        count: usize,
+        /// Time of its arrival, s.
+        at_s: f64,
+        /// Latest time of an arrival, s.
+        max_s: f64,
+    },
+    /// The model cannot be served.
     #[error("workload.model = \"{model}\": {why}")]
-    Model { model: String, why: &'static str },
+    Model {
+        /// Name of the model.
+        model: String,
+        /// Why it cannot.
+        why: &'static str,
+    },
+    /// A request needs more memory than there is.
     #[error(
         "{place} has {tokens} tokens of prompt and answer, but {pool} has memory for keys and values of {capacity}; use shorter requests, a larger tp or pp, kv_bytes = 1, or a GPU with more memory"
     )]
-    TooLong { request: usize, place: String, tokens: u64, pool: &'static str, capacity: u64 },
+    TooLong {
+        /// Number of the request.
+        request: usize,
+        /// Where the request is written, in words.
+        place: String,
+        /// Tokens of its prompt and answer.
+        tokens: u64,
+        /// Pool that has too little, in words.
+        pool: &'static str,
+        /// Tokens that an instance of it can hold.
+        capacity: u64,
+    },
+    /// The generated programs break a rule: a defect.
     #[error("generated graph: {0}")]
     Graph(#[from] CheckError),
 }

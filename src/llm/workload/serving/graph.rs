@@ -28,7 +28,9 @@ const LOAD_UNITS: u64 = 1 << 20;
 /// An op of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServedOps {
+    /// The rank.
     pub rank: u32,
+    /// Number of the op in its program.
     pub op: u32,
 }
 
@@ -43,12 +45,14 @@ pub struct RequestOps {
     pub last_token: ServedOps,
     /// Ops that end when the request's keys and values are on the ranks that decode.
     pub received: Vec<ServedOps>,
+    /// Bytes of keys and values that are sent to the ranks that decode.
     pub transferred_bytes: u64,
 }
 
 /// One stage of an instance in one round: ops of the stage's first rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundOps {
+    /// The stage's first rank.
     pub rank: u32,
     /// Ends when the stage begins.
     pub begin: u32,
@@ -58,6 +62,7 @@ pub struct RoundOps {
 
 /// Programs of an inference workload, and the ops whose times are reported.
 pub struct ServedWorkload {
+    /// The programs.
     pub workload: Workload,
     /// In the order in which requests were given.
     pub requests: Vec<RequestOps>,

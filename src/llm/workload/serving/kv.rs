@@ -76,6 +76,7 @@ pub struct KvTransfer {
     pub from: (u32, u32),
     /// Receiver: (stage, tensor-parallel rank in it).
     pub to: (u32, u32),
+    /// Bytes of a token.
     pub bytes_a_token: u64,
 }
 

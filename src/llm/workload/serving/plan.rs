@@ -6,7 +6,9 @@ use super::step_shape::StepShape;
 /// One step of all instances of an engine.
 #[derive(Clone, Debug)]
 pub struct Round {
+    /// Time of its start, as the scheduler computes it.
     pub start_ps: u64,
+    /// Time of its end, as the scheduler computes it.
     pub end_ps: u64,
     /// One entry per instance of the engine.
     pub instances: Vec<InstanceRound>,
@@ -19,6 +21,7 @@ pub struct Round {
 /// The part of an instance in a round.
 #[derive(Clone, Debug, Default)]
 pub struct InstanceRound {
+    /// Tokens and sequences that it processes.
     pub shape: StepShape,
     /// Requests that are in a round for the first time, on the pool where they arrive.
     pub admitted: Vec<u32>,
@@ -33,7 +36,9 @@ pub struct InstanceRound {
 /// A round: its engine and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RoundAt {
+    /// Number of the engine.
     pub engine: u32,
+    /// Number of the round, from 0.
     pub round: u32,
 }
 
@@ -50,7 +55,9 @@ pub struct PlannedRequest {
     pub first_token: RoundAt,
     /// Round of the request's last token.
     pub last_token: RoundAt,
+    /// Time of the first token.
     pub first_token_ps: u64,
+    /// Time of the last token.
     pub last_token_ps: u64,
     /// Round of the decoding engine whose end freed the memory for the request; `None` if there was memory at once.
     pub room_after: Option<u32>,
@@ -70,15 +77,18 @@ pub struct ServingPlan {
 /// A group of instances that share experts and therefore run their steps together.
 #[derive(Clone, Debug, Default)]
 pub struct ServingEngine {
+    /// Index of its pool.
     pub pool: usize,
     /// First of the engine's instances, counted in the pool.
     pub first_instance: u32,
+    /// Rounds in the order of time.
     pub rounds: Vec<Round>,
 }
 
 /// How a pool was used. Times are sums over instances.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PoolUse {
+    /// Number of rounds.
     pub rounds: u64,
     /// Sum over rounds of the sequences in each, for their mean.
     pub sequences: u64,

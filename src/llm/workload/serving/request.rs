@@ -6,6 +6,7 @@ use hyperfold_base::units::PS_PER_S;
 /// One request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServingRequest {
+    /// Time of its arrival, ps.
     pub arrival_ps: u64,
     /// Tokens of the prompt, at least 1.
     pub prompt: u32,
@@ -16,12 +17,15 @@ pub struct ServingRequest {
 /// Distributions of random requests.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RequestDistribution {
+    /// Number of requests.
     pub count: u32,
     /// Mean arrivals per second; 0 if all requests arrive at once.
     pub rate: f64,
     /// Shape of the gamma distribution of the times between arrivals; 1 gives Poisson arrivals.
     pub burstiness: f64,
+    /// Mean length of prompts.
     pub prompt_tokens: u32,
+    /// Mean length of answers.
     pub output_tokens: u32,
     /// Standard deviation of lengths divided by their mean, of a lognormal distribution; 0 if all lengths equal the mean.
     pub spread: f64,

@@ -9,16 +9,21 @@ use crate::model::{Layout, Model, Precision, Transformer};
 pub struct ServingSetup {
     /// A transformer; see [`ServingSetup::transformer`].
     pub model: Arc<Model>,
+    /// Whether weights of layers are in FP8.
     pub fp8: bool,
     /// Bytes of an element of cached keys and values.
     pub kv_bytes: u64,
     /// One pool that does both phases, or one that prefills and one that decodes, in this order.
     pub pools: Vec<Pool>,
+    /// Which phases a step may combine.
     pub batching: Batching,
+    /// Most sequences of an instance in a step.
     pub max_sequences: u32,
+    /// Most tokens of an instance in a step.
     pub max_batch_tokens: u32,
     /// Most tokens of one prompt in a step; `u32::MAX` if only the batch limits them.
     pub chunk_tokens: u32,
+    /// Tokens whose keys and values share a block of memory.
     pub kv_block_tokens: u32,
     /// Time in ps at the end of every step.
     pub step_overhead_ps: u64,
@@ -35,27 +40,37 @@ pub struct ServingSetup {
 /// Which phases a step may combine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batching {
+    /// Decoding sequences, and chunks of prompts beside them.
     Mixed,
+    /// Only prompts whenever one waits.
     PrefillFirst,
 }
 
 /// The phases that the instances of a pool run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PoolRole {
+    /// Prompts and answers.
     Both,
+    /// Prompts only.
     Prefill,
+    /// Answers only.
     Decode,
 }
 
 /// Equal instances of the model on consecutive ranks. Each `ep` of them share experts, and their steps run together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Pool {
+    /// Phases that its instances run.
     pub role: PoolRole,
+    /// Tensor-parallel ranks of an instance.
     pub tp: u32,
+    /// Pipeline stages of an instance.
     pub pp: u32,
     /// Number of instances; a multiple of `ep`.
     pub dp: u32,
+    /// Number of instances that share experts.
     pub ep: u32,
+    /// First of its ranks.
     pub first_rank: u32,
     /// Tokens whose keys and values an instance has memory for.
     pub kv_tokens: u64,

@@ -45,14 +45,18 @@ impl BoundTimes {
 /// Layers of a stage whose kernels and collectives are joined in the simulation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Piece {
+    /// Time of the kernels.
     pub kernel_ps: u64,
+    /// Collectives, joined by kind.
     pub exchanges: Vec<JoinedExchange>,
 }
 
 /// Collectives of one kind that are joined in the simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct JoinedExchange {
+    /// Ranks that take part.
     pub among: Among,
+    /// The operation.
     pub op: CollectiveOp,
     /// Bytes of all of them together.
     pub bytes: u64,
@@ -65,12 +69,15 @@ pub struct JoinedExchange {
 /// What a stage does in a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageCost {
+    /// Pieces in the order of layers.
     pub pieces: Vec<Piece>,
     /// Time in ps after the last piece: the host's work, on the last stage only.
     pub overhead_ps: u64,
     /// Bytes that each rank sends to the next stage; 0 on the last stage.
     pub send_bytes: u64,
+    /// Time that a send takes by estimate.
     pub send_ps: u64,
+    /// Time of its kernels by what bounds them.
     pub bound: BoundTimes,
 }
 

@@ -11,8 +11,11 @@ use crate::compute::{Class, Dtype, Kernel, KernelFeatures, Slowdown, Timing};
 
 /// Equal servers with one type of GPU and one network, whose collectives are NCCL's.
 pub struct Cluster {
+    /// Times of kernels.
     pub timing: Arc<Timing>,
+    /// Servers and network, as collectives see them.
     pub system: CollectiveSystem,
+    /// Settings of NCCL.
     pub env: Env,
     /// Slowdown of kernels that run at the same time as communication.
     pub slowdown: Slowdown,

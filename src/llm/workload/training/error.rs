@@ -6,12 +6,28 @@ use crate::workload::checks::check_error::CheckError;
 /// Why no workload can be made of a model and its layout.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TrainingError {
+    /// The order of ranks is wrong.
     #[error("workload.rank_order = \"{order}\": {problem}")]
-    Order { order: String, problem: String },
+    Order {
+        /// What was written.
+        order: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// A key of the workload is wrong.
     #[error("workload.{key} = {value}: {problem}")]
-    Key { key: &'static str, value: String, problem: String },
+    Key {
+        /// Key, without its section.
+        key: &'static str,
+        /// Its value.
+        value: String,
+        /// What is wrong.
+        problem: String,
+    },
+    /// The model cannot have the layout.
     #[error(transparent)]
     Layout(#[from] ModelError),
+    /// The generated programs break a rule: a defect.
     #[error("generated graph: {0}")]
     Graph(#[from] CheckError),
 }

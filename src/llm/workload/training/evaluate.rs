@@ -14,17 +14,25 @@ use hyperfold_base::budget;
 /// How an iteration spends its time, in ps, on the rank that ends last. The parts sum to `iteration`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct IterationBreakdown {
+    /// Time of the iteration.
     pub iteration: u64,
+    /// Kernels of forward and backward passes.
     pub compute: u64,
-    /// Exposed tensor-parallel communication: the part that no kernel overlaps. The next four fields are the same for their dimensions.
+    /// Exposed tensor-parallel communication: the part that no kernel overlaps.
     pub tp: u64,
+    /// Exposed pipeline communication.
     pub pp: u64,
+    /// Exposed data-parallel communication.
     pub dp: u64,
+    /// Exposed expert-parallel communication.
     pub ep: u64,
+    /// Exposed context-parallel communication.
     pub cp: u64,
     /// Idle time of the pipeline's schedule.
     pub bubble: u64,
+    /// Kernels of the optimizer.
     pub optimizer: u64,
+    /// All that is none of the other parts.
     pub other: u64,
 }
 

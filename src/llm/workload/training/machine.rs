@@ -27,8 +27,11 @@ pub trait CommCost {
 /// GPUs and their interconnect, as cost models.
 #[derive(Clone, Copy)]
 pub struct Machine<'a> {
+    /// Times of kernels.
     pub kernels: &'a dyn KernelCost,
+    /// Times of communication.
     pub comm: &'a dyn CommCost,
+    /// Number of GPUs of a server.
     pub gpus_per_server: u32,
     /// Bytes/s between a GPU and its host's memory in each direction; 0 if activations are never put there.
     pub host_bps: u64,

@@ -12,9 +12,13 @@ use crate::workload::program::{Dim, Group};
 /// The position of a rank in each dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Coords {
+    /// Tensor-parallel index.
     pub tp: u32,
+    /// Context-parallel index.
     pub cp: u32,
+    /// Data-parallel index.
     pub dp: u32,
+    /// Pipeline stage.
     pub pp: u32,
     /// Position among the `dp * cp` ranks of its stage and tensor-parallel index.
     pub data: u32,
@@ -26,6 +30,7 @@ pub struct RankPlacement {
     /// (dimension, degree), fastest first, without `ep`.
     order: Vec<(Dim, u32)>,
     degrees: [u32; 4],
+    /// Expert-parallel degree.
     pub ep: u32,
     /// Whether experts are also spread over tensor-parallel ranks.
     folded: bool,
@@ -36,7 +41,9 @@ pub struct RankPlacement {
 /// The purpose of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
+    /// Tensor-parallel ranks.
     Tensor,
+    /// Context-parallel ranks.
     Context,
     /// Gradients of parameters that all `dp * cp` ranks copy.
     Data,
@@ -44,9 +51,11 @@ pub enum Purpose {
     Shard,
     /// Hybrid sharding: ranks that hold the same shard.
     Replica,
+    /// Ranks among which experts are spread.
     Expert,
     /// Gradients of experts.
     ExpertData,
+    /// Stages of a pipeline.
     Pipeline,
     /// First and last stage, which share the embedding's weights.
     Embedding,
@@ -293,6 +302,7 @@ impl RankPlacement {
 /// How a communicator is spread over servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ServerSpan {
+    /// Number of members.
     pub members: u32,
     /// Members in one server.
     pub per_server: u32,

@@ -53,6 +53,7 @@ use hyperfold_base::{by_name, for_each_routing_policy};
 pub struct PolicyKeys {
     /// Seed of hashes; 1 hashes as the reference does.
     pub seed: u32,
+    /// Most paths that a flow is sprayed over, at least 1.
     pub max_paths: u32,
 }
 

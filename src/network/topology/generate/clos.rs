@@ -18,6 +18,7 @@ pub struct Clos {
     pub pods: u32,
     /// Total number of core switches, for three tiers only: a multiple of the aggregation switches per pod. 0: as many as make the upper tier 1:1.
     pub cores: u32,
+    /// Host capacity over uplink capacity at a leaf, in thousandths, where `spines` is 0.
     pub oversubscription: OversubscriptionMilli,
 }
 
@@ -28,6 +29,10 @@ impl Default for Clos {
 }
 
 impl Clos {
+    /// Builds the network.
+    ///
+    /// # Errors
+    /// A parameter is out of range or contradicts another.
     pub fn build(&self, fabric: &Fabric) -> Result<Network, TopologyError> {
         fabric.check()?;
         match self.tiers {

@@ -19,6 +19,7 @@ use super::validate::{MAX_LINKS, MAX_NODES, TopologyError, check_delay, check_ra
 pub struct Fabric {
     /// Number of GPU ranks. Servers are filled: it is a multiple of `gpus_per_server`.
     pub gpus: u32,
+    /// Number of GPUs in a server.
     pub gpus_per_server: u32,
     /// NICs of a server, each a host node. If there are fewer than GPUs, neighbouring ranks share one.
     pub nics_per_server: u32,
@@ -33,6 +34,7 @@ pub struct Fabric {
     /// Latency of a switch in ps. A link has one delay, so a switch's two links on a path each include half of its latency: a link between switches includes
     /// the full latency, a link to a host half of it. A path over n switches takes n times this longer.
     pub switch_latency_ps: u64,
+    /// Path between the GPUs of a server. `None`: they have none.
     pub nvlink: Option<NvLink>,
 }
 

@@ -17,6 +17,7 @@ pub struct RailOptimized {
     pub pods: u32,
     /// Number of spines, each linked once to every leaf. 0: derived from the oversubscription.
     pub spines: u32,
+    /// Host capacity over uplink capacity at a leaf, in thousandths, where `spines` is 0.
     pub oversubscription: OversubscriptionMilli,
 }
 
@@ -47,6 +48,10 @@ fn n_rails(fabric: &Fabric, given: u32) -> Result<u32, TopologyError> {
 }
 
 impl RailOptimized {
+    /// Builds the network.
+    ///
+    /// # Errors
+    /// A parameter is out of range or contradicts another.
     pub fn build(&self, fabric: &Fabric) -> Result<Network, TopologyError> {
         fabric.check()?;
         let rails = n_rails(fabric, self.rails)?;
@@ -85,6 +90,10 @@ impl RailOptimized {
 }
 
 impl RailOnly {
+    /// Builds the network.
+    ///
+    /// # Errors
+    /// A parameter is out of range or contradicts another.
     pub fn build(&self, fabric: &Fabric) -> Result<Network, TopologyError> {
         fabric.check()?;
         let rails = n_rails(fabric, self.rails)?;

@@ -1,6 +1,6 @@
 //! Reads the results of a folder back as typed records.
 //!
-//! Layer: session. Reads the journal, which has everything. [`hyperfold_results::RunResults`] reads tables of any version.
+//! Layer: session. Reads the journal, which has everything. [`hyperfold_results::RunColumns`] reads tables of any version.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use crate::error::SessionError;
 /// The experiments of a folder in the order of `exp_id`, each with its flows, links and round-trip times if the run kept them.
 ///
 /// ```
-/// use hyperfold_session::{EngineChoice, Session, StoredResults, SweepBuilder};
+/// use hyperfold_session::{EngineChoice, Session, RunRecords, SweepBuilder};
 ///
 /// let folder = std::env::temp_dir().join(format!("hyperfold-stored-{}", std::process::id()));
 /// let sweep = SweepBuilder::new("ring")
@@ -21,27 +21,27 @@ use crate::error::SessionError;
 ///     .set("workload.pattern", "ring")
 ///     .set("workload.bytes", 10_000)
 ///     .build()?;
-/// Session::new(EngineChoice::Cpu).jobs(1).run_into(&sweep, &folder)?;
-/// for finished in StoredResults::open(&folder)? {
+/// Session::new(EngineChoice::Cpu).threads(1).run_into(&sweep, &folder)?;
+/// for finished in RunRecords::open(&folder)? {
 ///     assert_eq!(finished?.record.flows, Some(4));
 /// }
 /// # std::fs::remove_dir_all(&folder).unwrap();
 /// # Ok::<(), hyperfold_session::SessionError>(())
 /// ```
-pub struct StoredResults {
+pub struct RunRecords {
     journal: JournalReader,
     parts: std::vec::IntoIter<JournaledExperiment>,
 }
 
-impl StoredResults {
+impl RunRecords {
     /// Opens a folder that no run is writing to.
     ///
     /// # Errors
     /// There is no run, it is still going on, or another version wrote it.
-    pub fn open(folder: impl AsRef<Path>) -> Result<StoredResults, SessionError> {
+    pub fn open(folder: impl AsRef<Path>) -> Result<RunRecords, SessionError> {
         let journal = JournalReader::open(folder.as_ref()).map_err(SessionError::Results)?;
         let parts: Vec<JournaledExperiment> = journal.parts().values().copied().collect();
-        Ok(StoredResults { journal, parts: parts.into_iter() })
+        Ok(RunRecords { journal, parts: parts.into_iter() })
     }
 
     /// Returns the axes of the sweep; records have their values in this order.
@@ -50,7 +50,7 @@ impl StoredResults {
     }
 }
 
-impl Iterator for StoredResults {
+impl Iterator for RunRecords {
     type Item = Result<Finished, SessionError>;
 
     fn next(&mut self) -> Option<Result<Finished, SessionError>> {
