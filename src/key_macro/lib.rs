@@ -3,7 +3,7 @@
 //! The table (`src/config/spec/key_table.rs`) declares each key once. Its constant in `hyperfold::keys`, such as `TRANSPORT_CC`, and the enum of its words,
 //! such as `Cc`, have names that a declarative macro cannot make of texts. So [`typed_keys`] makes them.
 //!
-//! It knows the shape of a row and the names of kinds. It never checks a value, and reads no file. Start reading at [`typed_keys`].
+//! It knows the shape of a row and the names of kinds. It never checks a value, and reads no file. Start with [`typed_keys`].
 
 #![forbid(unsafe_code)]
 
