@@ -1,8 +1,6 @@
 //! Policies that a program registers: compared with built-in ones at the same bytes for any thread count, told apart by their versions, and never the end of
 //! a run.
 
-use std::path::Path;
-
 use hyperfold::{
     Behind, ClusterJob, EngineChoice, ExperimentRecord, FailureModel, FlowKey, FlowPaths, GpuShare, Placement,
     QueueKey, Request, RouteError, Router, RoutingPolicy, Scheduler, Servers, Session, SessionError, Status,
@@ -225,12 +223,11 @@ fn wrong_names_lead_to_the_registered_ones() {
         assert!(why.contains(part), "{why}");
     }
     // The command line knows no registered policy, and says who does.
-    let folder =
-        Folder::new(&[("s.toml", "name = \"s\"\nbase.fidelity.mode = \"job\"\nbase.scheduler.policy = \"largest\"\n")]);
+    let text =
+        "name = \"s\"\nbase.fidelity.mode = \"job\"\nbase.cluster.gpus = 64\nbase.scheduler.policy = \"largest\"\n";
+    let folder = Folder::new(&[("s.toml", text)]);
     let done = folder.run(&["run", "s.toml", "--out", "out"]);
     assert!(done.code == 2 && done.stderr.contains("a program that registers it"), "{}", done.stderr);
-    // A session loads the same file.
-    let loaded = own.load(folder.file("s.toml"));
-    assert!(loaded.is_err_and(|e| e.to_string().contains("cluster.gpus")), "its policy is known");
-    assert!(Path::new(&folder.file("s.toml")).exists());
+    let loaded = own.load(folder.file("s.toml")).unwrap_or_else(|e| panic!("{e}"));
+    assert_eq!(loaded.experiments.len(), 1);
 }

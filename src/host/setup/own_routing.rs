@@ -44,8 +44,8 @@ impl GuardedRouting {
     /// # Errors
     /// It panicked; the text has the message.
     fn call<T>(&self, code: impl FnOnce(&dyn RoutingPolicy) -> T) -> Result<T, String> {
-        let policy: &Box<dyn RoutingPolicy> =
-            self.0.code().expect("`register_routing_policy` alone registers values of this key");
+        let policy = self.0.code::<Box<dyn RoutingPolicy>>();
+        let policy = policy.expect("`register_routing_policy` alone registers values of this key");
         // The experiment ends here, so nobody sees what the code left half changed.
         catch_unwind(AssertUnwindSafe(|| code(&**policy)))
             .map_err(|payload| format!("it panicked: {}", message_of_panic(&*payload)))
