@@ -212,19 +212,19 @@ mod tests {
 
     #[test]
     fn a_layout_that_only_lacks_fields_is_read() {
-        let with = |retransmissions| {
+        let retransmitting = |retransmissions| {
             let mut finished = full();
             finished.record.retransmissions = retransmissions;
             finished
         };
         // The two differ first where the option begins; without it, the record is as before there was such a field.
-        let (mut bytes, some) = (encode(&with(None)), encode(&with(Some(5))));
+        let (mut bytes, some) = (encode(&retransmitting(None)), encode(&retransmitting(Some(5))));
         let place = bytes.iter().zip(&some).position(|(a, b)| a != b).expect("they differ");
         bytes.remove(place);
         let earlier = layout().replace("drops,retransmissions,", "drops,");
         let lacking = lacking(&earlier).expect("it lacks a field and nothing else");
         assert_eq!(lacking, FieldNames::from([("ExperimentRecord".into(), "retransmissions".into())]));
-        assert_eq!(decode(&bytes, &lacking), Some(JournalEntry::Experiment(Box::new(with(None)))));
+        assert_eq!(decode(&bytes, &lacking), Some(JournalEntry::Experiment(Box::new(retransmitting(None)))));
     }
 
     #[test]
