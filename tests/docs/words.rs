@@ -1,7 +1,7 @@
 //! Plain words. Identifiers have no private words: what code calls a thing is what the glossary, the field or plain English calls it. Doc comments are
 //! sentences of their own, and variables are not called by a preposition or a pronoun.
 //!
-//! Identifiers are read in the source, the tests and the shaders; comments and names of variables in the source.
+//! Identifiers are read in the source, the tests and the shaders; comments and names of variables in the source and the shaders.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -124,7 +124,7 @@ fn says_little(comment: &str) -> bool {
 fn unnamed(line: &str) -> Vec<&str> {
     let tokens: Vec<&str> = line.split(|c: char| !c.is_alphanumeric() && c != '_').filter(|t| !t.is_empty()).collect();
     let is_let =
-        |i: usize| i > 0 && (tokens[i - 1] == "let" || (i > 1 && tokens[i - 1] == "mut" && tokens[i - 2] == "let"));
+        |i: usize| i > 0 && (["let", "var"].contains(&tokens[i - 1]) || (i > 1 && tokens[i - 2..i] == ["let", "mut"]));
     let is_function = line.contains("fn ");
     let is_parameter = |word: &str| {
         let follows = |before: &str| line.contains(&format!("{before}{word}: "));
@@ -143,8 +143,7 @@ fn unnamed(line: &str) -> Vec<&str> {
 fn doc_comments_and_names_say_something_by_themselves() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut files = Vec::new();
-    code_files(&root.join("src"), &mut files);
-    files.retain(|path| path.extension().is_some_and(|e| e == "rs"));
+    ["src", "shaders"].iter().for_each(|folder| code_files(&root.join(folder), &mut files));
     let (mut wrong, mut n_comments) = (Vec::new(), 0);
     for path in files {
         let text = std::fs::read_to_string(&path).unwrap();
@@ -162,6 +161,9 @@ fn doc_comments_and_names_say_something_by_themselves() {
         for (number, line) in strip(&text).lines().enumerate() {
             let called = |name: &&str| format!("{shown}:{}: a variable is called `{name}`", number + 1);
             wrong.extend(unnamed(line).iter().map(called));
+            if ["const MOST_", "const LEAST_"].iter().any(|begin| line.contains(begin)) {
+                wrong.push(format!("{shown}:{}: limits are called MAX_ and MIN_", number + 1));
+            }
         }
     }
     assert!(n_comments > 5000, "{n_comments} comments");
@@ -177,6 +179,7 @@ fn rests_of_sentences_and_prepositions_are_found() {
         assert!(!says_little(sentence), "{sentence}");
     }
     assert_eq!(unnamed("let of = jobs.len();"), ["of"]);
+    assert_eq!(unnamed("    var least = NEVER;"), ["least"]);
     assert_eq!(unnamed("fn first(of: &[u32], at: u64)"), ["of", "at"]);
     assert_eq!(unnamed("let offset = place.at;"), [] as [&str; 0]);
     assert!(NO_NAMES.is_sorted());

@@ -4,15 +4,6 @@
 
 use super::{Section, Study};
 
-/// Experiments of a folder in which measured rates were carried on.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct CarriedRuns {
-    /// Number of these experiments.
-    pub experiments: u64,
-    /// Largest estimate of the relative error of times.
-    pub error: f64,
-}
-
 /// Table of the folders in which rates were carried on, one row per folder. `None`: there are none.
 pub fn section(study: &Study) -> Option<Section> {
     let columns = ["dir", "experiments", "largest steady_error %"];

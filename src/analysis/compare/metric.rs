@@ -7,7 +7,8 @@ use hyperfold_config::spec::split_job_name;
 use hyperfold_results::{ColumnKind, ColumnRole, RunColumns};
 
 use super::better::Better;
-use super::{CompareError, Study};
+use super::ranking::MeasuredValue;
+use super::{CompareError, Study, StudyConfiguration};
 
 /// A column that experiments are ranked by.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -155,6 +156,15 @@ pub fn available_in(runs: &[RunColumns]) -> Vec<String> {
         }
     }
     names
+}
+
+impl Study {
+    /// A metric of a configuration, with all that says how well it is known. `None`: no replica has a value.
+    pub fn measured(&self, configuration: &StudyConfiguration, metric: &RankingMetric) -> Option<MeasuredValue> {
+        let audited = if metric.is_timed() { configuration.audit } else { 0.0 };
+        let sample = self.sample(configuration, &metric.name)?;
+        Some(MeasuredValue::new(sample, self.by_seed(configuration, &metric.name), audited))
+    }
 }
 
 #[cfg(test)]

@@ -10,12 +10,10 @@ use toml::de::DeValue;
 use hyperfold_config::spec::{self, Key, KeyId, Value, Values};
 use hyperfold_results::{Cell, RunColumns, Status};
 
-use super::carried::CarriedRuns;
 use super::levels::Levels;
-use super::ranking::MeasuredValue;
 use super::spread::Sample;
 use super::unmodelled::{ComparedOutcome, POLICY, Unmodelled};
-use super::{CompareError, Questions, RankingMetric};
+use super::{CompareError, Questions};
 
 /// One point of one folder's sweep, with its replicas. If an axis makes no difference, several points have the same configuration.
 #[derive(Clone, Debug)]
@@ -32,6 +30,14 @@ pub struct StudyConfiguration {
     pub values: Vec<Cell>,
     /// Largest relative error of times over its replicas, as found by audits or as estimated for skips; 0 if there is none.
     pub audit: f64,
+}
+
+/// Experiments of a folder in which measured rates were carried on.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CarriedRuns {
+    pub experiments: u64,
+    /// Largest estimate of the relative error of times.
+    pub error: f64,
 }
 
 /// Results of one or several folders.
@@ -128,7 +134,7 @@ impl Study {
     }
 
     /// Values of a column with their seeds, for the replicas that have a result.
-    fn by_seed(&self, configuration: &StudyConfiguration, column: &str) -> Vec<(u64, f64)> {
+    pub(super) fn by_seed(&self, configuration: &StudyConfiguration, column: &str) -> Vec<(u64, f64)> {
         let run = &self.runs[configuration.run];
         let (Some(column_idx), Some(seed)) = (run.column(column), run.column("seed")) else { return Vec::new() };
         let ok = configuration.rows.iter().filter(|&&row| run.status(row) == Status::Ok);
@@ -137,13 +143,6 @@ impl Study {
             _ => None,
         };
         ok.filter_map(seed_and_value).collect()
-    }
-
-    /// A metric of a configuration, with all that says how well it is known. `None`: no replica has a value.
-    pub fn measured(&self, configuration: &StudyConfiguration, metric: &RankingMetric) -> Option<MeasuredValue> {
-        let audited = if metric.is_timed() { configuration.audit } else { 0.0 };
-        let sample = self.sample(configuration, &metric.name)?;
-        Some(MeasuredValue::new(sample, self.by_seed(configuration, &metric.name), audited))
     }
 
     /// Axes that were not simulated, by way of simulating. Axes that change the work are not judged.

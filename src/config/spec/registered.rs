@@ -11,8 +11,8 @@ use super::key_id::KeyId;
 /// Keys whose values a program may register.
 pub const REGISTRABLE: [KeyId; 4] =
     [KeyId::SchedulerPolicy, KeyId::SchedulerPlacement, KeyId::FailuresModel, KeyId::Policy];
-/// Most bytes of a name or a version.
-const MOST_BYTES: usize = 64;
+/// Maximum size of a name or a version in bytes.
+const MAX_BYTES: usize = 64;
 
 /// A policy that a program registered. Two are equal if key, name and version are.
 #[derive(Clone)]
@@ -89,15 +89,15 @@ impl PolicyRegistry {
         let fail = |why: String| Err(format!("{} \"{}\": {why}", key.name(), name.escape_debug()));
         let in_name = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || "-_.".contains(c);
         let is_name = name.starts_with(|c: char| c.is_ascii_lowercase()) && name.chars().all(in_name);
-        if !is_name || name.len() > MOST_BYTES {
+        if !is_name || name.len() > MAX_BYTES {
             return fail(format!(
-                "a name begins with a lower-case letter and has letters a-z, digits, -, _ and ., at most {MOST_BYTES}"
+                "a name begins with a lower-case letter and has letters a-z, digits, -, _ and ., at most {MAX_BYTES}"
             ));
         }
         let is_version = !version.is_empty() && version.chars().all(|c| c.is_ascii_graphic());
-        if !is_version || version.len() > MOST_BYTES {
+        if !is_version || version.len() > MAX_BYTES {
             return fail(format!(
-                "its version is \"{}\"; it must have 1 to {MOST_BYTES} visible ASCII characters without spaces",
+                "its version is \"{}\"; it must have 1 to {MAX_BYTES} visible ASCII characters without spaces",
                 version.escape_debug()
             ));
         }

@@ -5,11 +5,11 @@
 
 use std::time::{Duration, Instant};
 
+use super::device_tables::Resident;
 use super::faults::{Faults, RunError};
 use super::kernels::{EntryPoint, Kernels};
 use super::pack::{self, DeviceLimits};
 use super::rates::DeviceRates;
-use super::resident::Resident;
 use super::source;
 use crate::grow::{TooManyPackets, grow};
 use crate::systems::{RunCondition, SYSTEMS, SystemRows};

@@ -4,6 +4,7 @@
 
 pub mod adapter;
 pub mod device;
+pub mod device_tables;
 pub mod engine;
 mod entry_points;
 pub mod faults;
@@ -12,7 +13,6 @@ pub mod kernels;
 pub mod open;
 pub mod pack;
 pub mod rates;
-pub mod resident;
 pub mod selftest;
 pub mod source;
 

@@ -4,7 +4,6 @@
 
 pub(super) mod audit;
 pub(super) mod carried_error;
-pub(super) mod criterion;
 pub(super) mod detector;
 pub(super) mod rates;
 pub(super) mod rates_plan;
@@ -12,5 +11,6 @@ pub(super) mod sampled_rates;
 pub(super) mod sampling;
 pub(super) mod shares;
 pub(super) mod skip;
+pub(super) mod skip_criterion;
 pub(super) mod skip_plan;
 pub(super) mod wander;

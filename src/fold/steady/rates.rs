@@ -7,9 +7,9 @@
 //!
 //! Layer: fold/steady.
 
+use super::skip_criterion::{PartitionView, repeats};
 use crate::rows::advanced_rows::FRACTION;
 use crate::rows::partition_rows::is_idle;
-use crate::steady::criterion::{PartitionView, repeats};
 use crate::steady::detector::{SteadyRates, is_settled};
 use crate::steady::rates_plan::{PARTS, settling};
 use crate::steady::sampled_rates::SampledRates;

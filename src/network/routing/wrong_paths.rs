@@ -6,8 +6,8 @@ use super::hash::FlowKey;
 use super::path::FlowPaths;
 use crate::topology::{ArcIdx, Network, NodeIdx, NodeKind};
 
-/// Most paths of a flow in one direction: the range of `routing.max_paths`.
-const MOST_PATHS: usize = 65_536;
+/// Maximum number of paths of a flow in one direction: the range of `routing.max_paths`.
+const MAX_PATHS: usize = 65_536;
 
 /// Says why packets of a flow cannot take these paths; `None` if they can.
 pub fn wrong_paths(net: &Network, flow: &FlowKey, paths: &FlowPaths) -> Option<String> {
@@ -16,8 +16,8 @@ pub fn wrong_paths(net: &Network, flow: &FlowKey, paths: &FlowPaths) -> Option<S
         return Some("its ranks are not in the network".to_string());
     };
     for (name, listed, from, to) in [("data", &paths.data, src, dst), ("ACK", &paths.ack, dst, src)] {
-        if listed.is_empty() || listed.len() > MOST_PATHS {
-            return Some(format!("it gave {} {name} paths; a flow has 1 to {MOST_PATHS}", listed.len()));
+        if listed.is_empty() || listed.len() > MAX_PATHS {
+            return Some(format!("it gave {} {name} paths; a flow has 1 to {MAX_PATHS}", listed.len()));
         }
         if let Some(why) = listed.iter().find_map(|path| wrong_path(net, path, from, to)) {
             return Some(format!("a {name} path {why}"));

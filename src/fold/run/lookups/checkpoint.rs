@@ -4,7 +4,7 @@
 //! Layer: fold/run.
 
 use crate::run::partitions::counters::full;
-use crate::steady::criterion::PartitionView;
+use crate::steady::skip_criterion::PartitionView;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -31,10 +31,10 @@ use crate::run::skips::detection::{forget_rule, sample_partition, schedule_sampl
 use crate::run::skips::skip::{begin_skip, plan_skip};
 use crate::run::stop::{Stop, reason};
 use crate::run::turn_order::schedule_partition;
-use crate::steady::criterion::{SteadyPiece, steady};
 use crate::steady::detector::SteadyRates;
 use crate::steady::rates::carried;
 use crate::steady::sampling::is_steadying;
+use crate::steady::skip_criterion::{SteadyPiece, steady};
 use hyperfold_columns::Tables;
 
 /// Takes a checkpoint of partition `p` if one is due. `p` is about to be simulated from `at_ps` and is the earliest of all. From there the memo may
