@@ -23,6 +23,8 @@ pub struct SweepRequest {
     /// Keys that are set, as `KEY=VALUE`, in the order typed.
     pub set: Vec<String>,
     pub selection: Selection,
+    /// Whether the plan estimates time and memory. That takes time: clusters over days are simulated for a moment.
+    pub estimates: bool,
     pub progress: PlanProgress,
 }
 
@@ -69,9 +71,9 @@ pub struct Planned {
     pub cannot_fit: Excluded,
     /// Selected experiments whose keys or inputs contradict each other: their rows will be `failed`.
     pub cannot_run: Excluded,
-    /// Estimated peak memory of the run, bytes by what holds them; `None` if unknown.
+    /// Estimated peak memory of the run, bytes by what holds them; `None` if it was not estimated.
     pub memory: Option<MemoryForecast>,
-    /// Estimated time of the run, seconds; `None` if unknown.
+    /// Estimated time of the run, seconds; `None` if it was not estimated.
     pub seconds: Option<TimeForecast>,
     /// Warnings that stop nothing.
     pub warnings: Vec<String>,

@@ -46,7 +46,7 @@ impl Simulator for BuiltIn {
 
     fn load(&self, request: &SweepRequest) -> Result<(Planned, LoadedSweep), SessionError> {
         let sweep = sweep::load(&request.path, &SetOverrides(request.set.clone()))?;
-        plan::plan(sweep, &request.selection, &request.progress)
+        plan::plan(sweep, &request.selection, request.estimates, &request.progress)
     }
 
     fn probe(&self, loaded: &LoadedSweep) -> Option<TimeForecast> {
