@@ -47,6 +47,14 @@ pub struct AdapterUsed {
     pub driver_info: String,
 }
 
+/// An axis whose values are not compared, because their times come from different models or from hardware that was not modelled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotCompared {
+    pub key: String,
+    /// The reason, as a clause.
+    pub why: String,
+}
+
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -87,6 +95,9 @@ pub struct Manifest {
     pub jobs: u64,
     pub seconds: Seconds,
     pub warnings: Vec<String>,
+    /// Axes whose values are not compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<NotCompared>,
 }
 
 impl Manifest {

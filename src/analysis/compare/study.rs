@@ -126,6 +126,7 @@ impl Study {
             asked.add(run.sweep().as_ref(), |key| {
                 run.column(key).map(|c| run.rows.iter().map(|row| row[c].to_string()).collect()).unwrap_or_default()
             });
+            asked.add_not_compared(&run.manifest.not_compared);
         }
         Ok(Study { runs, axes, configurations, carried, asked })
     }
@@ -135,6 +136,11 @@ impl Study {
     pub fn asks(&self, key: &str) -> bool {
         let between_folders = Questions::is_of_the_model(key) && key != "fidelity.mode" && !self.varied(key);
         self.asked.asks(key) && !between_folders
+    }
+
+    /// Axes of the study whose values a run says are not compared, each with its reason.
+    pub fn not_compared(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.axes.iter().filter_map(|key| Some((key.as_str(), self.asked.why_not_compared(key)?)))
     }
 
     /// Whether a key is an axis of any folder.
@@ -205,7 +211,7 @@ impl Study {
             ComparedOutcome::of(values, &c.config_key, policy.as_deref(), |column| mean(c, column))
         };
         let outcomes: Vec<ComparedOutcome> = self.configurations.iter().enumerate().map(outcome).collect();
-        let is_way = |&a: &usize| Questions::is_of_the_model(&self.axes[a]) && self.asks(&self.axes[a]);
+        let is_way = |&a: &usize| self.asked.is_way(&self.axes[a]) && self.asks(&self.axes[a]);
         let of_ways: Vec<usize> = (0..self.axes.len()).filter(is_way).collect();
         let mut ways: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
         let way = |index: usize| {

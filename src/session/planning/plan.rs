@@ -16,6 +16,7 @@ use crate::experiment::config;
 use crate::folders::identity::digest;
 use crate::planning::excluded::Excluded;
 use crate::planning::forecast::{self, BatchShape, ExperimentSize, MemoryForecast, TimeForecast};
+use crate::planning::links_of_another;
 use crate::planning::planned::{PlanProgress, Planned, SearchPlan};
 use crate::planning::probe;
 use crate::planning::survey::{Survey, survey};
@@ -145,9 +146,10 @@ pub(crate) fn plan(
     progress: &PlanProgress,
 ) -> Result<(Planned, LoadedSweep), SessionError> {
     let (axes, outputs, digest) = (axes(&sweep), outputs(&sweep), digest(&sweep));
+    // A shard says of the whole sweep what is not compared.
+    let (by_costs, by_links) = (two_models::not_compared(&sweep), links_of_another::not_compared(&sweep));
     sweep.select(selection)?;
     let setup = search::setup(&sweep, selection)?;
-    let no_judge = two_models::warning(&sweep);
     let survey = survey(&sweep, estimates, progress)?;
     let search = setup.as_ref().map(|s| s.plan(&sweep));
     let share = search.as_ref().map_or(1.0, |s| s.share());
@@ -164,7 +166,8 @@ pub(crate) fn plan(
         sweep_path: std::path::absolute(&sweep.path).unwrap_or_else(|_| sweep.path.clone()).display().to_string(),
         replicas: u64::from(sweep.replicas),
         inputs: sweep.inputs.iter().map(input).collect(),
-        warnings: sweep.notes.iter().cloned().chain(no_judge).chain(survey.warnings).collect(),
+        warnings: sweep.notes.iter().cloned().chain(two_models::warning(&by_costs)).chain(survey.warnings).collect(),
+        not_compared: [by_costs, by_links].concat(),
         tight: survey.tight,
         duplicates: sweep.duplicates,
         duplicates_note: sweep.duplicates_note.clone(),

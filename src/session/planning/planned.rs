@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 
 use hyperfold_config::sweep::Selection;
-use hyperfold_results::{Axis, InputFile, Outputs};
+use hyperfold_results::{Axis, InputFile, NotCompared, Outputs};
 
 use crate::planning::excluded::Excluded;
 use crate::planning::forecast::{COARSE_PACKETS, MemoryForecast, TimeForecast};
@@ -77,6 +77,8 @@ pub struct Planned {
     pub seconds: Option<TimeForecast>,
     /// Warnings that stop nothing.
     pub warnings: Vec<String>,
+    /// Axes whose values are not compared, because their times come from different models.
+    pub not_compared: Vec<NotCompared>,
     /// Experiments that may need more memory than their GPUs have, by `exp_id`, with reasons.
     pub tight: BTreeMap<u64, String>,
     /// Plan of the search with `method = "optimize"`: not all of `selected` are run.
