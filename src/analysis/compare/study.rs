@@ -143,6 +143,17 @@ impl Study {
         self.axes.iter().filter_map(|key| Some((key.as_str(), self.asked.why_not_compared(key)?)))
     }
 
+    /// Value of a key in one row of a folder: its axis' value, else what the sweep sets, else the default.
+    pub fn key_value(&self, run: usize, row: usize, key: KeyId) -> Value {
+        let run = &self.runs[run];
+        let of_axis = |c: usize| {
+            let key = spec::find(&run.columns[c].name)?;
+            Some((key, value(key, &run.rows[row][c])?))
+        };
+        let varied: Vec<(&'static Key, Value)> = run.axes().filter_map(of_axis).collect();
+        resolve(&fixed_keys(run), &varied).get(key).clone()
+    }
+
     /// Whether a key is an axis of any folder.
     pub fn varied(&self, key: &str) -> bool {
         self.runs.iter().any(|run| run.axes().any(|a| run.columns[a].name == key))
