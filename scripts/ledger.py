@@ -84,6 +84,7 @@ CASES = [
     Case("optimize", "a search among candidates", run("search")),
     Case("flow-level", "an iteration on 32 GPUs at flow level", run("flow")),
     Case("serving", "a model that serves requests", run("serving")),
+    Case("cluster", "a cluster over days, by two schedulers", run("cluster")),
     Case("collectives", "collectives as packets, algorithms as NCCL chooses", run("collectives")),
     Case("compare", "ranking a thousand results", "compare out --top 3", (run("thousand"),)),
     Case("report", "the report of a thousand results", "report out", (run("thousand"),)),

@@ -278,6 +278,7 @@ function start() {
   const counts = ["ok", "oom", "failed"].map((s) => ROWS.filter((row) => text("status", row) === s).length);
   append(document.getElementById("top"), [
     el("h1", {}, MANIFEST.name), el("p", { class: "soft", id: "counts" }, plural(DATA.rows, "experiment", "experiments") + ": " + counts[0].toLocaleString("en") + " ok, " + counts[1].toLocaleString("en") + " out of memory, " + counts[2].toLocaleString("en") + " failed. " + DATA.state),
+    DATA.reasons.length ? el("p", { class: "bad", id: "lost" }, (DATA.reasons.length === 1 ? "" : "The most frequent reason: ") + plural(DATA.reasons[0].count, "experiment", "experiments") + (DATA.reasons[0].status === "oom" ? " out of memory" : " failed") + ": " + (DATA.reasons[0].message || "no reason given") + " ", el("a", { href: "#failed" }, "All that failed")) : null,
     el("nav", { "aria-label": "Sections" }, SECTIONS.map(([id, title]) => el("a", { href: "#" + id }, title))),
   ]);
   const again = () => redraw.forEach((draw) => draw());

@@ -33,14 +33,15 @@ function aroundLines(best, decides, averaged) {
     return el("li", {}, el("code", {}, key + " = " + level(d.axis, best)), " is one of several good values: " + same + (ties.length === 1 ? " does" : " do") + " as well; " + level(d.axis, worst[0]) + " " + worse(worst) + "." + simulatedIn(d));
   };
   const unsimulated = ANSWERS.filter(whyNotSimulated).map((a) => el("li", {}, "Not simulated, so nothing is said of it: ", el("code", {}, DATA.design.axes[a].key), " (" + whyNotSimulated(a) + ")."));
-  if (!decides.length && !unsimulated.length) {
+  const apart = DATA.design.axes.filter((axis) => axis.notCompared).map((axis) => el("li", {}, "Not compared: ", el("code", {}, axis.key), " (" + axis.notCompared + ")."));
+  if (!decides.length && !unsimulated.length && !apart.length) {
     return [el("p", { class: "soft" }, ANSWERS.length ? "No experiment differs from the best in one axis alone, so what decides it cannot be read off directly; see the effect of each axis below." : "The sweep has no axis that tries different answers.")];
   }
   const idle = decides.filter((d) => d.others.every((o) => o[2]));
   const lines = decides.filter((d) => !idle.includes(d)).map(line);
   if (idle.length) lines.push(el("li", {}, "Does not matter here: ", el("code", {}, idle.map((d) => DATA.design.axes[d.axis].key).join(", ")), "."));
   const how = decides.length ? [el("p", { class: "soft" }, "Other values of each axis, with all else as in the best" + (averaged ? ", on average (geometric) over the " + KINDS : "") + ":")] : [];
-  return [...how, el("ul", { id: "decides" }, lines.concat(unsimulated))];
+  return [...how, el("ul", { id: "decides" }, lines.concat(unsimulated, apart))];
 }
 const decidingLines = (g) => aroundLines(ranking(g).verdict.best, ranking(g).verdict.decides, false);
 

@@ -40,10 +40,11 @@ impl SweepArgs {
         }
     }
 
-    /// The sweep that these arguments ask for.
+    /// The sweep that these arguments ask for, without estimates of its time and memory.
     pub fn request(&self) -> SweepRequest {
         let selection = Selection { limit: self.limit, shard: self.shard };
-        SweepRequest { path: self.sweep.clone(), set: self.set.clone(), selection, progress: PlanProgress::default() }
+        let (path, set, progress) = (self.sweep.clone(), self.set.clone(), PlanProgress::default());
+        SweepRequest { path, set, selection, estimates: false, progress }
     }
 }
 

@@ -93,11 +93,14 @@ fn by_which_job(run: &RunColumns, metric: &str) -> Option<String> {
 
 /// The recommendation: what to build, what another choice would cost, and the price. Empty if there is nothing to choose.
 pub(super) fn recommended(r: &Recommended) -> Vec<String> {
-    let unmodelled = unmodelled(r);
+    let (unmodelled, apart) = (unmodelled(r), not_compared(r));
     let Some(best) = &r.recommendation else {
-        let nothing = "nothing is recommended: no axis that tries designs was simulated".to_string();
-        let first = (!unmodelled.is_empty()).then_some(nothing);
-        return first.into_iter().chain(unmodelled).collect();
+        let nothing = match (unmodelled.is_empty(), apart.is_empty()) {
+            (true, true) => None,
+            (false, true) => Some("nothing is recommended: no axis that tries designs was simulated".to_string()),
+            (_, false) => Some("nothing is recommended: no designs are left that can be compared".to_string()),
+        };
+        return nothing.into_iter().chain(unmodelled).chain(apart).collect();
     };
     let scope = scope(r, best.groups);
     let for_all = scope.as_ref().map_or(String::new(), |scope| format!(" for all {scope}"));
@@ -114,25 +117,42 @@ pub(super) fn recommended(r: &Recommended) -> Vec<String> {
     lines.extend(around(r, best, scope.as_deref()));
     lines.extend(left_out(r, best));
     lines.extend(unmodelled);
+    lines.extend(apart);
     lines.extend(next(r, best));
     lines.extend(price_line(r, best));
     lines
 }
 
-/// Beginning of a line about axes that no experiment simulated.
-pub(super) const NOT_SIMULATED: &str = "  not simulated: ";
+/// Beginnings of lines about axes that no experiment simulated, and about axes whose values are not compared.
+const NOT_SIMULATED: &str = "  not simulated: ";
+const NOT_COMPARED: &str = "  not compared: ";
+
+/// Whether a line says of which axes the recommendation says nothing.
+pub(super) fn is_of_axes_left_out(line: &str) -> bool {
+    line.starts_with(NOT_SIMULATED) || line.starts_with(NOT_COMPARED)
+}
 
 /// Lines about axes that no experiment simulated, one for each reason.
 fn unmodelled(r: &Recommended) -> Vec<String> {
+    let axes = r.design.not_simulated().map(|(axis, why)| (r.design.axes[axis].key.as_str(), why));
+    by_reason(NOT_SIMULATED, axes)
+}
+
+/// Lines about axes whose values are not compared, one for each reason.
+fn not_compared(r: &Recommended) -> Vec<String> {
+    by_reason(NOT_COMPARED, r.design.not_compared())
+}
+
+/// Lines with the axes of each reason. `axes`: key and reason of each.
+fn by_reason<'a>(beginning: &str, axes: impl Iterator<Item = (&'a str, &'a str)>) -> Vec<String> {
     let mut by_reason: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (axis, why) in r.design.not_simulated() {
-        let key = r.design.axes[axis].key.as_str();
+    for (key, why) in axes {
         match by_reason.iter_mut().find(|(reason, _)| *reason == why) {
             Some((_, keys)) => keys.push(key),
             None => by_reason.push((why, vec![key])),
         }
     }
-    by_reason.iter().map(|(why, keys)| format!("{NOT_SIMULATED}{}; {why}", listed(keys))).collect()
+    by_reason.iter().map(|(why, keys)| format!("{beginning}{}; {why}", listed(keys))).collect()
 }
 
 /// What a recommendation averages over. `None`: there is a single ranking.
@@ -433,9 +453,13 @@ mod tests {
     use hyperfold_analysis::recommendation::recommend::recommendation;
     use hyperfold_analysis::recommendation::samples::MetricSamples;
     use hyperfold_analysis::recommendation::sheet::Sheet;
+    use hyperfold_results::NotCompared;
 
     fn found(text: &str) -> Recommended {
-        let sheet = Sheet::from_lines(text);
+        of_sheet(Sheet::from_lines(text))
+    }
+
+    fn of_sheet(sheet: Sheet) -> Recommended {
         let design = Design::of(&sheet);
         let metric = metrics(&sheet, &[]).into_iter().next().unwrap();
         let measured = MetricSamples::of(&sheet, &design, &metric, None);
@@ -494,6 +518,27 @@ mod tests {
         ] {
             assert!(said.contains(line), "{line}\n{said}");
         }
+    }
+
+    #[test]
+    fn values_whose_times_come_from_different_models_are_not_recommended() {
+        let text = "exp_id,config_key,seed,cluster.gpu,transport.cc,status,makespan_ns
+            0,k0,1,h100,hpcc,ok,100
+            1,k1,1,h100,dcqcn,ok,110
+            2,k2,1,l40s,hpcc,ok,50
+            3,k3,1,l40s,dcqcn,ok,60";
+        let found = |text: &str| {
+            let mut sheet = Sheet::from_lines(text);
+            sheet.asked.add_not_compared(&[NotCompared { key: "cluster.gpu".into(), why: "links of another".into() }]);
+            recommended(&of_sheet(sheet)).join("\n")
+        };
+        let said = found(text);
+        assert!(said.starts_with("recommended for all 2 ways of simulating: hpcc"), "{said}");
+        assert!(said.contains("\n  not compared: cluster.gpu; links of another"), "{said}");
+        let alone: Vec<&str> = text.lines().filter(|line| !line.contains("dcqcn")).collect();
+        let said = found(&alone.join("\n"));
+        let nothing = "nothing is recommended: no designs are left that can be compared\n  not compared: cluster.gpu;";
+        assert!(said.starts_with(nothing), "{said}");
     }
 
     #[test]

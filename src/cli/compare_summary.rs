@@ -65,10 +65,10 @@ pub(super) fn lines(
     Ok(lines)
 }
 
-/// At most `3 + AXES_UP_TO` lines of a recommendation. Axes that were not simulated and the price are always among them.
+/// At most `3 + AXES_UP_TO` lines of a recommendation. Axes that were not simulated or compared, and the price, are always among them.
 fn abridged(lines: Vec<String>) -> Vec<String> {
     let (unmodelled, mut lines): (Vec<String>, Vec<String>) =
-        lines.into_iter().partition(|line| line.starts_with(best::NOT_SIMULATED));
+        lines.into_iter().partition(|line| best::is_of_axes_left_out(line));
     let price = lines.pop_if(|line| line.starts_with("  price"));
     // The first lines are the design, the line that all else is the same, and the axes.
     lines.truncate((2 + AXES_UP_TO).saturating_sub(unmodelled.len()).max(1));

@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::anyhow;
 use serde_json::json;
 
-use hyperfold_session::{Excluded, MemoryForecast, Planned, Simulator, TimeForecast};
+use hyperfold_session::{Excluded, MemoryForecast, Planned, Simulator, SweepRequest, TimeForecast};
 
 use super::args::PlanArgs;
 use super::exit::{CliError, Exit};
@@ -21,7 +21,7 @@ use super::{say, say_json, table};
 pub fn execute<S: Simulator>(args: &PlanArgs, simulator: &S) -> Result<Exit, CliError> {
     args.sweep.limit_memory();
     let began = Instant::now();
-    let request = args.sweep.request();
+    let request = SweepRequest { estimates: true, ..args.sweep.request() };
     let patience = Patience::with(&request.progress, false);
     let (mut planned, sweep) = simulator.load(&request)?;
     if args.probe {

@@ -29,8 +29,8 @@ use super::{say, tell};
 /// Usage or input is bad (then nothing is written), there is no `sbatch`, or the scheduler refuses a job.
 pub fn execute<S: Simulator>(args: &SubmitArgs, simulator: &S) -> Result<Exit, CliError> {
     let selection = Selection { limit: args.limit, shard: None };
-    let request =
-        SweepRequest { path: args.sweep.clone(), set: args.set.clone(), selection, progress: PlanProgress::default() };
+    let (path, set, progress) = (args.sweep.clone(), args.set.clone(), PlanProgress::default());
+    let request = SweepRequest { path, set, selection, estimates: false, progress };
     let (planned, _) = simulator.load(&request)?;
     let selected = planned.selected.len() as u64;
     if args.shards > selected {

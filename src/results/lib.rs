@@ -58,7 +58,7 @@ pub use journal_codec::is_journal_entry;
 pub use journal_identity::RunIdentity;
 pub use journal_reader::{JournalReader, JournaledExperiment};
 pub use losses::{cut_off, losses};
-pub use manifest::{InputFile, Manifest, Outcome, Seconds};
+pub use manifest::{InputFile, Manifest, NotCompared, Outcome, Seconds};
 pub use meter::memory_meter;
 pub use network_record::{FlowRecord, LinkPackets, LinkRecord, RttRecord};
 pub use outputs::{ClusterColumns, ColumnSets, Outputs};

@@ -56,6 +56,14 @@ pub struct AdapterUsed {
     pub driver_info: String,
 }
 
+/// An axis whose values are not compared, because their times come from different models or from hardware that was not modelled.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NotCompared {
+    pub key: String,
+    /// The reason, as a clause.
+    pub why: String,
+}
+
 /// The content of `manifest.json`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Manifest {
@@ -105,6 +113,9 @@ pub struct Manifest {
     pub seconds: Seconds,
     /// Warnings for the user.
     pub warnings: Vec<String>,
+    /// Axes whose values are not compared.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub not_compared: Vec<NotCompared>,
 }
 
 impl Manifest {

@@ -222,12 +222,12 @@ impl Session {
         SweepBuilder::with_registry(name, self.registry.clone())
     }
 
-    /// Plans a run of the sweep. Simulates nothing.
+    /// Plans a run of the sweep, and estimates its time and memory. Only clusters over days are simulated for that, for a moment.
     ///
     /// # Errors
     /// Something is wrong with the sweep or its input files, or nothing is selected.
     pub fn plan(&self, sweep: &Sweep) -> Result<Planned, SessionError> {
-        self.planned(sweep).map(|(planned, _)| planned)
+        self.planned(sweep, true).map(|(planned, _)| planned)
     }
 
     /// Runs the sweep. Results come in the order of `exp_id`, while later experiments are simulated. Nothing is written.
@@ -235,7 +235,7 @@ impl Session {
     /// # Errors
     /// As [`Session::plan`], or there is no such engine.
     pub fn run(&self, sweep: &Sweep) -> Result<ResultStream, SessionError> {
-        let (planned, loaded) = self.planned(sweep)?;
+        let (planned, loaded) = self.planned(sweep, false)?;
         // Dropping the results stops only this run.
         let settings = RunSettings { interrupt: self.settings.interrupt.part(), ..self.settings.clone() };
         let (engine, devices) = BuiltIn.engine(&loaded, &settings)?;
@@ -270,7 +270,7 @@ impl Session {
         self.settings.memo.check_outside(path)?;
         ResultDir::check(path, self.resume).map_err(SessionError::Results)?;
         let expanding = Instant::now();
-        let (planned, loaded) = self.planned(sweep)?;
+        let (planned, loaded) = self.planned(sweep, false)?;
         let (used, devices) = BuiltIn.engine(&loaded, &self.settings)?;
         let claimed = ClaimedFolder::open(path, self.resume, &planned, &self.selection)?;
         let seconds = expanding.elapsed().as_secs_f64();
@@ -296,12 +296,12 @@ impl Session {
         })
     }
 
-    fn planned(&self, sweep: &Sweep) -> Result<(Planned, LoadedSweep), SessionError> {
+    fn planned(&self, sweep: &Sweep, estimates: bool) -> Result<(Planned, LoadedSweep), SessionError> {
         let sweep = match self.set.as_slice() {
             [] => sweep.clone(),
             set => sweep.with_set(set)?,
         };
-        plan::plan(sweep, &self.selection, &PlanProgress::default())
+        plan::plan(sweep, &self.selection, estimates, &PlanProgress::default())
     }
 }
 

@@ -7,7 +7,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use hyperfold_config::spec::{
-    Analytic, Config, FrameworkChoice, Named, OpChoice, PrecisionChoice, ProgramSpec, Source, Training, WorkloadSection,
+    Analytic, Config, FrameworkChoice, Named, OpChoice, PrecisionChoice, ProgramSpec, Source, TopologyKind, Training,
+    WorkloadSection,
 };
 use hyperfold_host::programs::training;
 use hyperfold_host::setup::servers::generation;
@@ -114,7 +115,7 @@ pub enum NetworkClass {
 
 impl ExperimentClass {
     /// The class of an experiment. `None`: no measured machine ran anything comparable. That holds for flows and traffic, programs of other tools, barriers,
-    /// and collectives as packets whose software costs nothing. It also holds if Moye's equations give the time of communication, because they are another
+    /// and collectives as packets whose software costs nothing, also those of a training's model-parallel groups across servers. It also holds if Moye's equations give the time of communication, because they are another
     /// model than the one that was compared.
     pub fn of(config: &Config) -> Option<ExperimentClass> {
         let WorkloadSection::Program(program) = &config.workload else { return None };
@@ -147,6 +148,9 @@ impl ExperimentClass {
             () if t.tp * t.pp * t.cp > 1 => Parallelism::Model,
             () => Parallelism::Data,
         };
+        if across_servers_for_nothing(config, program, t) {
+            return None;
+        }
         let one_server = t.gpus() <= u64::from(config.cluster.gpus_per_server);
         Some(ExperimentClass {
             workload: WorkloadClass::Training,
@@ -208,6 +212,19 @@ impl ExperimentClass {
             server: config.cluster.server.unwrap_or_default().to_string(),
         })
     }
+}
+
+/// Whether tensor-, context- or expert-parallel groups of a training cross servers as packets whose software costs nothing.
+fn across_servers_for_nothing(config: &Config, program: &ProgramSpec, t: &Training) -> bool {
+    let analytic = &program.communication.analytic;
+    let [tp, cp, ep, etp] = [t.tp, t.cp, t.ep, t.etp].map(u64::from);
+    let of_experts = if etp == 0 { tp } else { etp };
+    let spans = [(tp, tp, analytic.tp), (cp, tp * cp, analytic.cp), (ep, of_experts * ep, analytic.ep)];
+    let crosses = |&(ranks, span, closed_form): &(u64, u64, bool)| {
+        ranks > 1 && !closed_form && span > u64::from(config.cluster.gpus_per_server)
+    };
+    let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
+    generated && !program.communication.measured_overhead && spans.iter().any(crosses)
 }
 
 /// Whether AMD makes the GPU, or the one that it is like.
@@ -295,6 +312,16 @@ mod tests {
         ] {
             assert_eq!(model(more).as_deref(), Some(expected));
         }
+        let across = |cluster: &str, more: &str| {
+            class(&format!(
+                "cluster = {{ gpus = 16, {cluster} }}\nworkload = {{ kind = \"model\", model = \"gpt2-medium\", tp = 8{more} }}"
+            ))
+        };
+        let packets = Some("training/hopper/bf16/megatron/model/packets");
+        assert_eq!(across("gpus_per_server = 2", ""), None, "tensor-parallel groups cross servers for nothing");
+        assert_eq!(across("gpus_per_server = 8", "").as_deref(), packets);
+        assert_eq!(across("gpus_per_server = 2", ", collective_overhead = \"measured\"").as_deref(), packets);
+        assert!(across("gpus_per_server = 2", ", analytic = \"tp\"").is_some());
         let collective = |cluster: &str, more: &str| {
             class(&format!("cluster = {{ {cluster} }}\nworkload = {{ kind = \"collective\", {more} }}"))
         };

@@ -71,6 +71,12 @@ fn collectives_of_another(config: &Config, gpu: &Gpu) -> Option<String> {
     })
 }
 
+/// Whether collectives of an experiment use links of a named server whose GPU has other links than the experiment's.
+pub fn takes_links_of_another(config: &Config) -> bool {
+    let communicates = workloads(config).any(|workload| matches!(workload, WorkloadSection::Program(_)));
+    communicates && training::gpu(&config.cluster.gpu).is_ok_and(|gpu| gpu_of_another_server(config, &gpu).is_some())
+}
+
 /// A note if the links inside the servers are those of a named server, and that server's GPU has other links.
 fn gpu_of_another_server(config: &Config, gpu: &Gpu) -> Option<String> {
     let (server, cluster) = (config.cluster.server?, &config.cluster);

@@ -18,4 +18,4 @@ mod hardware;
 
 pub use class::{ExperimentClass, NetworkClass, Parallelism, PrecisionClass, SizeClass, WorkloadClass};
 pub use error::{ClassError, ClassErrors, NOT_VALIDATED, NearestClass, Use, Worth, nearest_rank_90};
-pub use hardware::notes;
+pub use hardware::{notes, takes_links_of_another};

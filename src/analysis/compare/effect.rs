@@ -115,6 +115,7 @@ pub fn section(study: &Study, metric: &RankingMetric, effects: &Effects) -> Sect
             section.notes.push(format!("not simulated, so nothing is said of it: {} ({why})", study.axes[axis]));
         }
     }
+    section.notes.extend(study.not_compared().map(|(key, why)| format!("not compared: {key} ({why})")));
     let partial: Vec<&str> = effects
         .axes
         .iter()

@@ -2,7 +2,9 @@
 //!
 //! Layer: compare. Experiments that do different work are never ranked against each other. It reads sweeps and judges no results.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+
+use hyperfold_results::NotCompared;
 
 /// Keys of `[base.workload]` that say what work is done, not how. Experiments that differ in them are not ranked against each other.
 const QUESTIONS: &[&str] = &[
@@ -115,6 +117,8 @@ fn workload_leaf(key: &str) -> Option<&str> {
 pub struct Questions {
     kinds: BTreeSet<String>,
     patterns: BTreeSet<String>,
+    /// Axes whose values are not compared, with reasons.
+    not_compared: BTreeMap<String, String>,
 }
 
 impl Questions {
@@ -124,6 +128,21 @@ impl Questions {
         let values = |leaf: &str| varied(&format!("workload.{leaf}")).into_iter().chain(base(leaf));
         self.kinds.extend(values("kind"));
         self.patterns.extend(values("pattern"));
+    }
+
+    /// Takes axes into account whose values a run says are not compared.
+    pub fn add_not_compared(&mut self, axes: &[NotCompared]) {
+        self.not_compared.extend(axes.iter().map(|axis| (axis.key.clone(), axis.why.clone())));
+    }
+
+    /// Why values of an axis are not compared although they are designs. `None`: they are, or they are no designs.
+    pub fn why_not_compared(&self, key: &str) -> Option<&str> {
+        self.not_compared.get(key).map(String::as_str)
+    }
+
+    /// Whether experiments that differ in this key have their times from different models: it chooses the model, or its values are not compared.
+    pub fn is_way(&self, key: &str) -> bool {
+        Questions::is_of_the_model(key) || self.not_compared.contains_key(key)
     }
 
     /// Whether a key chooses how to simulate and not what to build: the level of detail, what replaces packets, or the assumed prices.
@@ -138,7 +157,7 @@ impl Questions {
     pub fn asks(&self, key: &str) -> bool {
         match key {
             // How an experiment is simulated is not a property of a design: the best design by packets is the best only among packet simulations.
-            _ if Questions::is_of_the_model(key) => true,
+            _ if self.is_way(key) => true,
             "cluster.gpus" => self.kinds.iter().any(|k| k != "model"),
             _ if OF_A_CLUSTER.contains(&key) => true,
             "topology.link_gbps" => self.kinds.contains("traffic") && self.patterns.contains("poisson"),
@@ -190,6 +209,16 @@ mod tests {
         assert!(keys.len() > 5, "{keys:?}");
         assert!(keys.iter().all(|k| asked.asks(k)));
         assert!(!asked.asks("scheduler.policy") && !asked.asks("workload.max_sequences"));
+    }
+
+    #[test]
+    fn values_that_a_run_sets_apart_are_ways_and_no_designs() {
+        let mut asked = Questions::default();
+        assert!(!asked.asks("cluster.gpu") && !asked.is_way("cluster.gpu"));
+        asked.add_not_compared(&[NotCompared { key: "cluster.gpu".into(), why: "links of another".into() }]);
+        assert!(asked.asks("cluster.gpu") && asked.is_way("cluster.gpu") && !asked.asks("workload.tp"));
+        assert_eq!(asked.why_not_compared("cluster.gpu"), Some("links of another"));
+        assert!(asked.is_way("fidelity.mode") && asked.why_not_compared("fidelity.mode").is_none());
     }
 
     #[test]

@@ -104,6 +104,7 @@ impl Study {
             asked.add(run.sweep().as_ref(), |key| {
                 run.column(key).map(|c| run.rows.iter().map(|row| row[c].to_string()).collect()).unwrap_or_default()
             });
+            asked.add_not_compared(&run.manifest.not_compared);
         }
         Ok(Study { runs, axes, configurations, carried, asked })
     }
@@ -113,6 +114,22 @@ impl Study {
     pub fn asks(&self, key: &str) -> bool {
         let between_folders = Questions::is_of_the_model(key) && key != "fidelity.mode" && !self.varied(key);
         self.asked.asks(key) && !between_folders
+    }
+
+    /// Axes of the study whose values a run says are not compared, each with its reason.
+    pub fn not_compared(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.axes.iter().filter_map(|key| Some((key.as_str(), self.asked.why_not_compared(key)?)))
+    }
+
+    /// Value of a key in one row of a folder: its axis' value, else what the sweep sets, else the default.
+    pub fn key_value(&self, run: usize, row: usize, key: KeyId) -> Value {
+        let run = &self.runs[run];
+        let of_axis = |c: usize| {
+            let key = spec::find(&run.columns[c].name)?;
+            Some((key, value(key, &run.rows[row][c])?))
+        };
+        let varied: Vec<(&'static Key, Value)> = run.axes().filter_map(of_axis).collect();
+        resolve(&fixed_keys(run), &varied).get(key).clone()
     }
 
     /// Whether a key is an axis of any folder.
@@ -159,7 +176,7 @@ impl Study {
             ComparedOutcome::of(values, &c.config_key, policy.as_deref(), |column| mean(c, column))
         };
         let outcomes: Vec<ComparedOutcome> = self.configurations.iter().enumerate().map(outcome).collect();
-        let is_way = |&a: &usize| Questions::is_of_the_model(&self.axes[a]) && self.asks(&self.axes[a]);
+        let is_way = |&a: &usize| self.asked.is_way(&self.axes[a]) && self.asks(&self.axes[a]);
         let of_ways: Vec<usize> = (0..self.axes.len()).filter(is_way).collect();
         let mut ways: BTreeMap<Vec<u32>, usize> = BTreeMap::new();
         let way = |index: usize| {

@@ -18,8 +18,12 @@ use super::sheet::{Holds, Sheet, SheetColumn};
 pub struct AxisLevels {
     /// Dotted key of the axis.
     pub key: String,
-    /// Whether it changes the work, not only how the work is done.
+    /// Whether it changes the work, not only how the work is done, or the model that times come from.
     pub question: bool,
+    /// Whether experiments that differ in it have their times from different models.
+    pub way: bool,
+    /// Why its values are not compared although they are designs. `None`: they are, or they are no designs.
+    pub not_compared: Option<String>,
     /// Names of the levels, in order of value, or of first appearance for words.
     pub levels: Vec<String>,
     /// Whether levels are ranges of values.
@@ -62,8 +66,15 @@ impl Design {
     pub fn of(sheet: &Sheet) -> Design {
         let levels_of_axes: Vec<Levels> = sheet.axes().iter().map(|c| Levels::of(&c.text)).collect();
         let axis = |(column, levels): (&SheetColumn, &Levels)| {
-            let (key, question) = (column.name.clone(), sheet.asked.asks(&column.name));
-            AxisLevels { key, question, levels: levels.names.clone(), binned: levels.binned }
+            let (key, asked) = (&column.name, &sheet.asked);
+            AxisLevels {
+                key: key.clone(),
+                question: asked.asks(key),
+                way: asked.is_way(key),
+                not_compared: asked.why_not_compared(key).map(String::from),
+                levels: levels.names.clone(),
+                binned: levels.binned,
+            }
         };
         let mut design =
             Design { axes: sheet.axes().iter().zip(&levels_of_axes).map(axis).collect(), ..Design::default() };
@@ -109,7 +120,7 @@ impl Design {
 
     /// For each configuration, the index of the way in which it was simulated.
     fn ways(&self) -> Vec<usize> {
-        let is_way = |a: &usize| self.axes[*a].question && Questions::is_of_the_model(&self.axes[*a].key);
+        let is_way = |a: &usize| self.axes[*a].way;
         let of_ways: Vec<usize> = (0..self.axes.len()).filter(is_way).collect();
         let mut ways: HashMap<Vec<u32>, usize> = HashMap::new();
         let way = |c: &Configuration| {
@@ -129,6 +140,11 @@ impl Design {
         (0..self.axes.len()).filter_map(|a| Some((a, self.unmodelled.everywhere(a)?)))
     }
 
+    /// Axes whose values are not compared although they are designs, with the reason.
+    pub fn not_compared(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.axes.iter().filter_map(|a| Some((a.key.as_str(), a.not_compared.as_deref()?)))
+    }
+
     /// Whether a configuration was simulated in a way that simulates an axis.
     pub fn simulates(&self, axis: usize, configuration: usize) -> bool {
         self.unmodelled.why(axis, configuration).is_none()
@@ -146,7 +162,7 @@ impl Design {
     /// What the groups are, as words for one and for several.
     pub fn kinds_of_groups(&self) -> [&'static str; 2] {
         let asked = self.axes.iter().filter(|a| a.question && a.levels.len() > 1);
-        let (model, work): (Vec<_>, Vec<_>) = asked.partition(|a| Questions::is_of_the_model(&a.key));
+        let (model, work): (Vec<_>, Vec<_>) = asked.partition(|a| a.way);
         match (model.is_empty(), work.is_empty()) {
             (true, _) => WORKLOADS,
             (false, true) => WAYS,

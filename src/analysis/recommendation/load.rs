@@ -75,6 +75,7 @@ pub fn load(dir: &Path) -> Result<LoadedFolder, LoadError> {
     asked.add(run.sweep().as_ref(), |key| {
         run.column(key).map(|c| run.rows.iter().map(|row| row[c].to_string()).collect()).unwrap_or_default()
     });
+    asked.add_not_compared(&run.manifest.not_compared);
     let job = |name: &String| run.job_of_column(name).map(|job| (name.clone(), job.to_string()));
     let of_job = run.columns.iter().filter_map(|c| job(&c.name)).collect();
     let sheet = Sheet { columns: (0..run.columns.len()).map(column).collect(), axes, asked, of_job };

@@ -152,6 +152,7 @@ fn axis(design: &Design, a: usize) -> Value {
         "question": axis.question,
         "notSimulated": design.unmodelled.everywhere(a),
         "notSimulatedIn": in_groups,
+        "notCompared": axis.not_compared,
         "binned": axis.binned,
     })
 }

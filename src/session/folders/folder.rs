@@ -133,6 +133,7 @@ impl RunFolder {
             jobs: settings.threads as u64,
             seconds: Seconds { expanding: earlier.expanding + expanding, ..earlier },
             warnings: planned.warnings.clone(),
+            not_compared: planned.not_compared.clone(),
         };
         let mut log = EventLog::create(dir).map_err(SessionError::Results)?;
         manifest.write(dir).map_err(SessionError::Results)?;

@@ -60,6 +60,8 @@ pub(crate) fn joined(
             writing: sum(|s| s.writing),
         },
         warnings: warnings(&parts, run, records, missing),
+        // Each part judges the whole sweep.
+        not_compared: parts.first().map(|m| m.not_compared.clone()).unwrap_or_default(),
     }
 }
 

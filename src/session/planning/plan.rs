@@ -15,10 +15,11 @@ use crate::error::SessionError;
 use crate::experiment::config;
 use crate::folders::identity::digest;
 use crate::planning::excluded::Excluded;
-use crate::planning::forecast::{self, BatchShape, ExperimentSize, TimeForecast};
-use crate::planning::planned::{PlanProgress, Planned};
+use crate::planning::forecast::{self, BatchShape, ExperimentSize, MemoryForecast, TimeForecast};
+use crate::planning::links_of_another;
+use crate::planning::planned::{PlanProgress, Planned, SearchPlan};
 use crate::planning::probe;
-use crate::planning::survey::survey;
+use crate::planning::survey::{Survey, survey};
 use crate::planning::two_models;
 use crate::running::search::{self, SearchSetup};
 use crate::running::workers;
@@ -134,36 +135,25 @@ fn flows_pay_for_gpu(sizes: &[ExperimentSize]) -> bool {
     tasks().count() >= FEWEST_THAT_PAY && tasks().sum::<u64>() >= GPU_FLOW_TASKS
 }
 
-/// Selects, surveys and estimates a sweep.
+/// Selects and surveys a sweep. `estimates`: its time and memory are estimated too.
 ///
 /// # Errors
 /// Nothing is selected, an input is wrong, or a search is impossible.
 pub(crate) fn plan(
     mut sweep: Sweep,
     selection: &Selection,
+    estimates: bool,
     progress: &PlanProgress,
 ) -> Result<(Planned, LoadedSweep), SessionError> {
     let (axes, outputs, digest) = (axes(&sweep), outputs(&sweep), digest(&sweep));
+    // A shard says of the whole sweep what is not compared.
+    let (by_costs, by_links) = (two_models::not_compared(&sweep), links_of_another::not_compared(&sweep));
     sweep.select(selection)?;
     let setup = search::setup(&sweep, selection)?;
-    let no_judge = two_models::warning(&sweep);
-    let survey = survey(&sweep, progress)?;
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let survey = survey(&sweep, estimates, progress)?;
     let search = setup.as_ref().map(|s| s.plan(&sweep));
     let share = search.as_ref().map_or(1.0, |s| s.share());
-    // It is unknown which experiments a search runs; the first are as good as others.
-    let run = search.as_ref().map_or(survey.sizes.len(), |s| (s.coarse.max(s.full) as usize).min(survey.sizes.len()));
-    let host_bytes_of_long = budget::total() / 4;
-    let host_bytes = workers::host_bytes(threads, false).min(host_bytes_of_long);
-    let host_bytes_of_many = workers::host_bytes_of_many(threads, false).min(host_bytes);
-    let shape = BatchShape {
-        threads,
-        max_len: threads * hyperfold_host::MAX_FOLDED_PER_THREAD,
-        host_bytes,
-        host_bytes_of_many,
-        host_bytes_of_long,
-    };
-    let memory = forecast::memory(&survey.sizes[..run], survey.job_bytes, sweep.experiments.len(), shape);
+    let (memory, seconds) = if estimates { forecasts(&survey, search.as_ref(), &sweep) } else { (None, None) };
     let input = |f: &sweep::SweepInputFile| InputFile { path: f.path.display().to_string(), sha256: f.sha256.clone() };
     let planned = Planned {
         name: sweep.name.clone(),
@@ -176,22 +166,47 @@ pub(crate) fn plan(
         sweep_path: std::path::absolute(&sweep.path).unwrap_or_else(|_| sweep.path.clone()).display().to_string(),
         replicas: u64::from(sweep.replicas),
         inputs: sweep.inputs.iter().map(input).collect(),
-        warnings: sweep.notes.iter().cloned().chain(no_judge).chain(survey.warnings).collect(),
+        warnings: sweep.notes.iter().cloned().chain(two_models::warning(&by_costs)).chain(survey.warnings).collect(),
+        not_compared: [by_costs, by_links].concat(),
         tight: survey.tight,
         duplicates: sweep.duplicates,
         duplicates_note: sweep.duplicates_note.clone(),
         cannot_fit: Excluded::of(&sweep, survey.cannot_fit),
         cannot_run: Excluded::of(&sweep, survey.cannot_run),
-        memory: Some(memory),
-        seconds: Some(match &search {
-            Some(search) => forecast::search_time(&survey.sizes, search.full, search.coarse, threads),
-            None => forecast::time(&survey.sizes, threads),
-        }),
+        memory,
+        seconds,
         search,
     };
     let (packet_hops, kept) = (survey.sizes.iter().map(|s| s.packet_hops).sum(), survey.kept);
     let loaded = LoadedSweep { sweep, outputs, packet_hops, sizes: survey.sizes, share, axes, search: setup, kept };
     Ok((planned, loaded))
+}
+
+/// Forecasts the memory and the time of a run.
+fn forecasts(
+    survey: &Survey,
+    search: Option<&SearchPlan>,
+    sweep: &Sweep,
+) -> (Option<MemoryForecast>, Option<TimeForecast>) {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    // It is unknown which experiments a search runs; the first are as good as others.
+    let run = search.map_or(survey.sizes.len(), |s| (s.coarse.max(s.full) as usize).min(survey.sizes.len()));
+    let host_bytes_of_long = budget::total() / 4;
+    let host_bytes = workers::host_bytes(threads, false).min(host_bytes_of_long);
+    let host_bytes_of_many = workers::host_bytes_of_many(threads, false).min(host_bytes);
+    let shape = BatchShape {
+        threads,
+        max_len: threads * hyperfold_host::MOST_FOLDED_A_THREAD,
+        host_bytes,
+        host_bytes_of_many,
+        host_bytes_of_long,
+    };
+    let memory = forecast::memory(&survey.sizes[..run], survey.job_bytes, sweep.experiments.len(), shape);
+    let time = match search {
+        Some(search) => forecast::search_time(&survey.sizes, search.full, search.coarse, threads),
+        None => forecast::time(&survey.sizes, threads),
+    };
+    (Some(memory), Some(time))
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 
 use hyperfold_config::sweep::Selection;
-use hyperfold_results::{Axis, InputFile, Outputs};
+use hyperfold_results::{Axis, InputFile, NotCompared, Outputs};
 
 use crate::planning::excluded::Excluded;
 use crate::planning::forecast::{COARSE_PACKETS, MemoryForecast, TimeForecast};
@@ -26,6 +26,8 @@ pub struct SweepRequest {
     /// Which of its experiments are requested: `--limit`, `--shard`.
     pub selection: Selection,
     /// Counts the planned experiments; keep a clone to report them.
+    /// Whether the plan estimates time and memory. That takes time: clusters over days are simulated for a moment.
+    pub estimates: bool,
     pub progress: PlanProgress,
 }
 
@@ -76,12 +78,14 @@ pub struct Planned {
     pub cannot_fit: Excluded,
     /// Selected experiments whose keys or inputs contradict each other: their rows will be `failed`.
     pub cannot_run: Excluded,
-    /// Estimated peak memory of the run, bytes by what holds them; `None` if unknown.
+    /// Estimated peak memory of the run, bytes by what holds them; `None` if it was not estimated.
     pub memory: Option<MemoryForecast>,
-    /// Estimated time of the run, seconds; `None` if unknown.
+    /// Estimated time of the run, seconds; `None` if it was not estimated.
     pub seconds: Option<TimeForecast>,
     /// Warnings that stop nothing.
     pub warnings: Vec<String>,
+    /// Axes whose values are not compared, because their times come from different models.
+    pub not_compared: Vec<NotCompared>,
     /// Experiments that may need more memory than their GPUs have, by `exp_id`, with reasons.
     pub tight: BTreeMap<u64, String>,
     /// Plan of the search with `method = "optimize"`: not all of `selected` are run.

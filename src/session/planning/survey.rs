@@ -1,6 +1,7 @@
 //! Surveys a sweep before anything runs: the resources that it takes, and errors in its inputs.
 //!
-//! Layer: session. Prepares one experiment of every shape. Simulates nothing except clusters over days, for a moment.
+//! Layer: session. Prepares one experiment of every shape. Simulates nothing except clusters over days: for a moment, where
+//! the time of a run is asked for.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -141,12 +142,12 @@ impl Survey {
 }
 
 /// Prepares one experiment of every shape, so that bad input is found before anything runs. Large experiments are kept as long as there is memory, the others
-/// are dropped.
+/// are dropped. `estimates`: clusters over days are simulated for a moment, to estimate their time.
 ///
 /// # Errors
 /// The whole sweep has nothing to run because of bad input.
-pub(crate) fn survey(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionError> {
-    let (surveyed, allocated) = budget::measured(|| surveyed(sweep, progress));
+pub(crate) fn survey(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<Survey, SessionError> {
+    let (surveyed, allocated) = budget::measured(|| surveyed(sweep, estimates, progress));
     hyperfold_host::experiments_begin_anew();
     budget::give_back();
     // The bytes still held, besides kept experiments, are cached jobs, which the run uses.
@@ -155,7 +156,7 @@ pub(crate) fn survey(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, S
     surveyed.map(|survey| Survey { job_bytes: left(&survey), ..survey })
 }
 
-fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionError> {
+fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<Survey, SessionError> {
     // For each shape its size, where known, or why its experiments are excluded.
     let mut shapes: HashMap<String, Result<Option<ExperimentSize>, Exclusion>> = HashMap::new();
     let mut survey = Survey::default();
@@ -168,7 +169,10 @@ fn surveyed(sweep: &Sweep, progress: &PlanProgress) -> Result<Survey, SessionErr
     let mut seen: HashMap<Hash128, Option<Exclusion>> = HashMap::new();
     // If there are fewer clusters than threads, several sets of jobs are simulated at a time.
     let at_a_time = rayon::current_num_threads().div_ceil(sweep.experiments.len().max(1));
-    let clock = |left| ClusterClock { left, at_a_time, jobs: 0, seconds: 0.0, bytes: 0 };
+    let clock = |patience| {
+        let left = if estimates { patience } else { Duration::ZERO };
+        ClusterClock { left, at_a_time, jobs: 0, seconds: 0.0, bytes: 0 }
+    };
     let mut clocks = [clock(CLUSTERS_PATIENCE), clock(2 * ITERATIONS_PATIENCE)];
     let alone = sweep.experiments.len() == 1;
     let mut bytes = 0u64;
@@ -483,7 +487,17 @@ mod tests {
              base.workload = {{ kind = \"traffic\", pattern = \"permutation\", bytes = 1000 }}\naxes.\"transport.cc\" = {ccs}\n"
         );
         let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).expect("it is right");
-        survey(&sweep, &PlanProgress::default()).expect("it can be prepared")
+        survey(&sweep, true, &PlanProgress::default()).expect("it can be prepared")
+    }
+
+    #[test]
+    fn clusters_are_simulated_only_where_their_time_is_asked_for() {
+        let text = "name = \"t\"\n[base]\nfidelity.mode = \"job\"\ncluster.gpus = 64\njobs.count = 2000\n";
+        let sweep = sweep::parse(text, Path::new("sweep.toml"), &SetOverrides::default()).expect("it is right");
+        let sized = |estimates| survey(&sweep, estimates, &PlanProgress::default()).expect("it is right").sizes[0];
+        let (asked, unasked) = (sized(true), sized(false));
+        assert_eq!((asked.tasks, unasked.tasks), (2000, 2000));
+        assert!(asked.preparing_s > unasked.preparing_s, "{} s, {} s", asked.preparing_s, unasked.preparing_s);
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Warns of axes that move collectives between two cost models: measured times inside servers, and a network where software costs nothing.
+//! Finds axes that move collectives between two cost models: measured times inside servers, and a network where software costs nothing.
 //!
 //! Layer: session. It reads configurations and simulates nothing.
 
@@ -7,7 +7,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use hyperfold_config::spec::{
     Analytic, Config, PoolLayout, ProgramSpec, Source, TopologyKind, Training, WorkloadSection,
 };
-use hyperfold_config::sweep::Sweep;
+use hyperfold_config::sweep::{Experiment, Sweep};
+use hyperfold_results::NotCompared;
 
 use crate::experiment::config;
 
@@ -112,25 +113,40 @@ fn of_pool(name: &'static str, pool: &PoolLayout, analytic: &Analytic) -> Vec<Gr
 /// Groups with calibrated times, by the value of an axis.
 type GroupsByValue = BTreeMap<String, BTreeSet<Groups>>;
 
-/// Returns a warning about axes whose values are compared across two cost models, and the key that makes them comparable.
-pub(crate) fn warning(sweep: &Sweep) -> Option<String> {
+/// Experiments that are looked at: all that can run, or some of very many.
+pub(crate) fn examined(sweep: &Sweep) -> impl Iterator<Item = &Experiment> {
+    let able: Vec<_> = sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none()).collect();
+    // An odd step meets all values of axes with two, four or eight of them.
+    let step = if able.len() > MOST_EXAMINED { able.len().div_ceil(MOST_EXAMINED) | 1 } else { 1 };
+    able.into_iter().step_by(step)
+}
+
+/// The reason why values of these axes are not compared, with the key that makes them comparable.
+const WHY: &str = "collectives inside servers take measured times, with what software costs; over the network software costs nothing \
+                   (workload.collective_overhead = \"none\"). workload.collective_overhead = \"measured\" makes them comparable";
+
+/// Returns a warning about axes that [`not_compared`] found.
+pub(crate) fn warning(axes: &[NotCompared]) -> Option<String> {
+    let keys: Vec<&str> = axes.iter().map(|axis| axis.key.as_str()).collect();
+    (!keys.is_empty()).then(|| format!("this sweep is no judge of {}: {WHY}", keys.join(", ")))
+}
+
+/// Returns axes whose values would be compared across two cost models.
+pub(crate) fn not_compared(sweep: &Sweep) -> Vec<NotCompared> {
     let is_mover = |key: &String| MOVERS.contains(&key.as_str());
     if !sweep.axes.iter().any(is_mover) {
-        return None;
+        return Vec::new();
     }
     // By the values of all other axes, by axis and by its value: which groups have calibrated times.
     let mut found: BTreeMap<Vec<String>, BTreeMap<usize, GroupsByValue>> = BTreeMap::new();
     let (mut calibrated, mut bare) = (false, false);
     let same_overhead = !sweep.axes.iter().any(|key| key == SERVER || key == "workload.collective_overhead");
-    let able: Vec<_> = sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none()).collect();
-    // An odd step meets all values of axes with two, four or eight of them.
-    let step = if able.len() > MAX_EXAMINED { able.len().div_ceil(MAX_EXAMINED) | 1 } else { 1 };
-    for experiment in able.into_iter().step_by(step) {
+    for experiment in examined(sweep) {
         let config = config(sweep, experiment);
         let Some(costs) = Costs::of(&config) else { continue };
         if same_overhead && matches!(&config.workload, WorkloadSection::Program(p) if p.communication.measured_overhead)
         {
-            return None;
+            return Vec::new();
         }
         calibrated |= !costs.calibrated.is_empty();
         bare |= costs.bare;
@@ -147,15 +163,11 @@ pub(crate) fn warning(sweep: &Sweep) -> Option<String> {
     }
     let differ = |by_value: &BTreeMap<String, BTreeSet<Groups>>| by_value.values().collect::<BTreeSet<_>>().len() > 1;
     let moves = |axis: usize| found.values().any(|by_axis| by_axis.get(&axis).is_some_and(differ));
-    let moved: Vec<&str> =
-        (0..sweep.axes.len()).filter(|&axis| moves(axis)).map(|axis| sweep.axes[axis].as_str()).collect();
-    (calibrated && bare && !moved.is_empty()).then(|| {
-        format!(
-            "this sweep is no judge of {}: collectives inside servers take measured times, with what software costs; over the network software \
-             costs nothing (workload.collective_overhead = \"none\"). workload.collective_overhead = \"measured\" makes them comparable",
-            moved.join(", ")
-        )
-    })
+    if !(calibrated && bare) {
+        return Vec::new();
+    }
+    let moved = (0..sweep.axes.len()).filter(|&axis| moves(axis));
+    moved.map(|axis| NotCompared { key: sweep.axes[axis].clone(), why: WHY.to_string() }).collect()
 }
 
 #[cfg(test)]
@@ -171,7 +183,7 @@ mod tests {
         );
         let sweep =
             sweep::parse(&text, Path::new("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
-        warning(&sweep)
+        warning(&not_compared(&sweep))
     }
 
     const COLLECTIVE: &str = "kind = \"collective\", op = \"all-reduce\"";

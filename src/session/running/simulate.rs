@@ -45,7 +45,7 @@ impl Simulator for BuiltIn {
 
     fn load(&self, request: &SweepRequest) -> Result<(Planned, LoadedSweep), SessionError> {
         let sweep = sweep::load(&request.path, &SetOverrides(request.set.clone()))?;
-        plan::plan(sweep, &request.selection, &request.progress)
+        plan::plan(sweep, &request.selection, request.estimates, &request.progress)
     }
 
     fn probe(&self, loaded: &LoadedSweep) -> Option<TimeForecast> {
@@ -213,6 +213,7 @@ impl Simulator for BuiltIn {
         warnings.extend(findings.audits.iterations_warning());
         warnings.extend(findings.audits.writes_warning());
         warnings.extend(findings.drops_warning());
+        warnings.extend(findings.lost_without_pfc.warning());
         warnings.extend(findings.spray_warning());
         Ok(warnings)
     }
@@ -240,6 +241,48 @@ fn once_each(open: Vec<&Experiment>) -> (Vec<&Experiment>, HashMap<u64, Vec<&Exp
     (originals, same)
 }
 
+/// Experiments that lost packets with PFC off.
+#[derive(Default)]
+struct Losses {
+    experiments: u64,
+    /// How many of them had no congestion control.
+    uncontrolled: u64,
+    /// The experiment that dropped most: its id, packets dropped, data packets sent again, and its retransmission timeout in us.
+    most: Option<(u64, u64, u64, f64)>,
+}
+
+impl Losses {
+    fn add(&mut self, record: &ExperimentRecord, values: &spec::Values) {
+        self.experiments += 1;
+        self.uncontrolled += u64::from(values.is(spec::KeyId::Cc, "none"));
+        let (drops, again) = (record.drops.unwrap_or(0), record.retransmissions.unwrap_or(0));
+        if self.most.is_none_or(|most| (drops, most.0) > (most.1, record.exp_id)) {
+            self.most = Some((record.exp_id, drops, again, values.float(spec::KeyId::RtoUs)));
+        }
+    }
+
+    /// Returns a warning that says how much was lost at most, why, and what would change it.
+    fn warning(&self) -> Option<String> {
+        let (exp_id, drops, again, rto_us) = self.most?;
+        let how_many = |n: u64| if n == self.experiments { "all".to_string() } else { n.to_string() };
+        let control = match self.uncontrolled {
+            0 => String::new(),
+            n => format!(", a transport.cc other than none ({} of them had none)", how_many(n)),
+        };
+        let waits = match rto_us > 0.0 {
+            true => format!(
+                "; a sender that loses the last packets of a message waits for a timeout, transport.rto_us = {rto_us}"
+            ),
+            false => String::new(),
+        };
+        Some(format!(
+            "{} lost packets, as switch buffers overflowed and transport.pfc = false; experiment {exp_id} lost most: {drops} were dropped \
+             and {again} data packets sent again{waits}. Less is lost with transport.pfc = true, a larger topology.buffer_mib{control}",
+            counted(self.experiments, "experiment")
+        ))
+    }
+}
+
 /// Findings over all experiments of a run.
 struct Findings<'a> {
     sweep: &'a Sweep,
@@ -248,6 +291,7 @@ struct Findings<'a> {
     audits: Audits,
     /// Experiments that dropped packets although pauses were on.
     lost_with_pfc: u64,
+    lost_without_pfc: Losses,
     /// Experiments that started over without folding.
     started_over: u64,
     /// Experiments that ended in this session.
@@ -266,6 +310,7 @@ impl<'a> Findings<'a> {
             effects: AxisEffects::default(),
             audits: Audits::default(),
             lost_with_pfc: 0,
+            lost_without_pfc: Losses::default(),
             started_over: 0,
             ended: 0,
             remembered: 0,
@@ -305,8 +350,12 @@ impl<'a> Findings<'a> {
                 self.flows_sprayed[usize::from(policy.is_some_and(|policy| policy.sprays()))] = true;
             }
         }
-        if record.drops.is_some_and(|n| n > 0) && config(self.sweep, experiment).values.bool(spec::KeyId::Pfc) {
-            self.lost_with_pfc += 1;
+        if record.drops.is_some_and(|n| n > 0) {
+            let values = config(self.sweep, experiment).values;
+            match values.bool(spec::KeyId::Pfc) {
+                true => self.lost_with_pfc += 1,
+                false => self.lost_without_pfc.add(record, &values),
+            }
         }
     }
 
@@ -356,5 +405,35 @@ impl<'a> Findings<'a> {
                 counted(self.lost_with_pfc, "experiment")
             )
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    #[test]
+    fn what_was_lost_is_told_with_what_would_change_it() {
+        let text = "name = \"t\"\n[base]\ntransport.pfc = false\nworkload = { kind = \"traffic\", pattern = \"incast\" }\n\
+                    [axes]\n\"transport.cc\" = [\"none\", \"dcqcn\", \"hpcc\"]\n";
+        let sweep = sweep::parse(text, Path::new("s.toml"), &SetOverrides::default()).expect("it is right");
+        let mut losses = Losses::default();
+        assert_eq!(losses.warning(), None);
+        for (experiment, (drops, again)) in sweep.experiments.iter().zip([(50, 70), (90, 95)]) {
+            let mut record = unmeasured(&sweep, experiment);
+            (record.drops, record.retransmissions) = (Some(drops), Some(again));
+            losses.add(&record, &config(&sweep, experiment).values);
+        }
+        let told = losses.warning().unwrap();
+        for words in [
+            "2 experiments lost packets, as switch buffers overflowed and transport.pfc = false",
+            "experiment 1 lost most: 90 were dropped and 95 data packets sent again",
+            "transport.rto_us = 4194. Less is lost with transport.pfc = true",
+            "a transport.cc other than none (1 of them had none)",
+        ] {
+            assert!(told.contains(words), "{words}: {told}");
+        }
     }
 }

@@ -86,6 +86,7 @@ impl Folder {
             jobs: 1,
             seconds: Seconds::default(),
             warnings: vec![self.name.clone()],
+            not_compared: Vec::new(),
         };
         manifest.write(&dir).unwrap();
     }

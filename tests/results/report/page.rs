@@ -251,6 +251,9 @@ fn failures_are_told_by_reason() {
         b.text("document.getElementById('counts').textContent")
             .contains("1,000 experiments: 978 ok, 11 out of memory, 11 failed")
     );
+    let first = b.text("document.getElementById('lost').textContent");
+    assert!(first.starts_with("The most frequent reason: 11 experiments failed: "), "{first}");
+    assert!(b.text("document.querySelector('#lost a').getAttribute('href')") == "#failed");
 }
 
 #[test]
