@@ -5,7 +5,6 @@
 
 use std::collections::HashMap;
 
-use crate::compare::Questions;
 use crate::compare::fit::{Grid, Point};
 use crate::compare::levels::Levels;
 use crate::compare::unmodelled::{self, ComparedOutcome, POLICY, Unmodelled};

@@ -28,6 +28,7 @@ pub struct SweepRequest {
     /// Counts the planned experiments; keep a clone to report them.
     /// Whether the plan estimates time and memory. That takes time: clusters over days are simulated for a moment.
     pub estimates: bool,
+    /// Counts the planned experiments; keep a clone to report them.
     pub progress: PlanProgress,
 }
 

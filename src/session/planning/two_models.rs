@@ -117,7 +117,7 @@ type GroupsByValue = BTreeMap<String, BTreeSet<Groups>>;
 pub(crate) fn examined(sweep: &Sweep) -> impl Iterator<Item = &Experiment> {
     let able: Vec<_> = sweep.experiments.iter().filter(|e| sweep.cannot_run(e).is_none()).collect();
     // An odd step meets all values of axes with two, four or eight of them.
-    let step = if able.len() > MOST_EXAMINED { able.len().div_ceil(MOST_EXAMINED) | 1 } else { 1 };
+    let step = if able.len() > MAX_EXAMINED { able.len().div_ceil(MAX_EXAMINED) | 1 } else { 1 };
     able.into_iter().step_by(step)
 }
 
