@@ -196,7 +196,7 @@ fn forecasts(
     let host_bytes_of_many = workers::host_bytes_of_many(threads, false).min(host_bytes);
     let shape = BatchShape {
         threads,
-        max_len: threads * hyperfold_host::MOST_FOLDED_A_THREAD,
+        max_len: threads * hyperfold_host::MAX_FOLDED_PER_THREAD,
         host_bytes,
         host_bytes_of_many,
         host_bytes_of_long,
