@@ -7,7 +7,7 @@ use std::path::Path;
 
 use hyperfold_base::budget;
 use hyperfold_config::spec::read_ns3_config;
-use hyperfold_config::sweep::condition::{Condition, ConditionNames, Val};
+use hyperfold_config::sweep::conditions::condition::{Condition, ConditionNames, Val};
 use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_fold as fold;
 use hyperfold_host::memo_file::memo_store::MemoStore;

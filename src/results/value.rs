@@ -7,7 +7,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use hyperfold_config::spec::Value;
-use hyperfold_config::sweep::condition::Val;
+use hyperfold_config::sweep::conditions::condition::Val;
 
 /// A time in whole picoseconds, shown exactly in nanoseconds with up to three decimals.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Default)]

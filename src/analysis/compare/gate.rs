@@ -7,7 +7,7 @@
 //! an experiment that does not fit into memory, and whose partner in the base, if there is a base, does not either: it passes.
 
 use hyperfold_base::nearest::nearest_column;
-use hyperfold_config::sweep::condition::{Condition, ConditionNames};
+use hyperfold_config::sweep::conditions::condition::{Condition, ConditionNames};
 use hyperfold_results::{Cell, RunColumns, Status};
 
 use super::pairs::{differences, partners};

@@ -1,8 +1,8 @@
 //! Limits of a search: conditions over columns of results, such as `cost_usd <= 3e6`, that its chosen candidates must meet.
 //!
-//! Layer: optimize. [`hyperfold_config::sweep::condition`] defines conditions. Columns that are not objectives are evaluated in addition to them.
+//! Layer: optimize. [`hyperfold_config::sweep::conditions::condition`] defines conditions. Columns that are not objectives are evaluated in addition to them.
 
-use hyperfold_config::sweep::condition::{Condition, ConditionNames, Val};
+use hyperfold_config::sweep::conditions::condition::{Condition, ConditionNames, Val};
 use hyperfold_results::Cell;
 use hyperfold_results::ExperimentRecord;
 

@@ -6,11 +6,11 @@ use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
 use std::sync::Arc;
 
-use super::axis::Points;
-use super::constraint::Constraint;
+use super::conditions::constraint::Constraint;
 use super::digest::{self, Files, Hash128};
-use super::document::Document;
 use super::experiment::{Experiment, MAX_EXPERIMENTS};
+use super::file::axis::Points;
+use super::file::document::Document;
 use super::layers::Layers;
 use super::method::Method;
 use super::sample::SamplingDesign;
@@ -171,7 +171,7 @@ impl Run<'_> {
     fn points(
         &mut self,
         n: u64,
-        constraints: &[(&super::document::Where, Constraint)],
+        constraints: &[(&super::file::document::Where, Constraint)],
     ) -> Result<Vec<FoundPoint>, SpecError> {
         let mut found = Vec::new();
         let mut overlay = Vec::new();

@@ -1,14 +1,14 @@
 //! A sweep file becomes a [`Sweep`], which gives the configuration of each of its experiments.
 //!
-//! Layer: sweep. [`super::document`] reads the file and [`super::expand`] makes the experiments; here both come together.
+//! Layer: sweep. [`super::file::document`] reads the file and [`super::expand`] makes the experiments; here both come together.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use super::document::{Document, SetOverrides};
 use super::experiment::Experiment;
-use super::include::IncludedFile;
+use super::file::document::{Document, SetOverrides};
+use super::file::include::IncludedFile;
 use super::layers::Layers;
 use super::method::Method;
 use super::selection::Selection;

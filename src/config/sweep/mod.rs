@@ -2,17 +2,11 @@
 //!
 //! Layer: sweep, beside `spec`. Reads the sweep file and hashes the files that it names, but builds no network and no flow.
 
-mod axis;
-pub mod condition;
-mod condition_code;
-mod condition_value;
-mod constraint;
+pub mod conditions;
 mod digest;
-mod document;
 mod expand;
 mod experiment;
-mod include;
-mod key_names;
+mod file;
 mod layers;
 mod load;
 mod method;
@@ -21,12 +15,11 @@ mod sample;
 mod schema;
 mod selection;
 mod shared_points;
-mod sweep_text;
 
 pub use digest::{Hash128, SEMANTIC_VERSION};
-pub use document::SetOverrides;
 pub use experiment::{Experiment, MAX_EXPERIMENTS};
-pub use include::IncludedFile;
+pub use file::document::SetOverrides;
+pub use file::include::IncludedFile;
 pub use load::{Search, Sweep, SweepInputFile, load, load_with, parse, parse_with};
 pub use method::Method;
 pub use schema::{SchemaOf, json_schema};

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::sync::Arc;
 
-use super::axis::Points;
-use super::document::Document;
+use super::file::axis::Points;
+use super::file::document::Document;
 use super::method::Method;
 use crate::spec::{Default, KEYS, SECTIONS, Value, Values, key};
 

@@ -4,9 +4,9 @@
 
 use std::collections::HashSet;
 
-use super::axis::{DeclaredAxis, Points};
-use super::document::Document;
 use super::experiment::MAX_EXPERIMENTS;
+use super::file::axis::{DeclaredAxis, Points};
+use super::file::document::Document;
 use super::method::Method;
 use crate::spec::{KeyPath, Value, key, mix, name_hash};
 
@@ -106,7 +106,7 @@ fn list(doc: &Document) -> Result<(Vec<KeyPath>, SamplingDesign), String> {
             "the [[experiment]] tables are empty, so all experiments are the same; give each its keys".to_string()
         );
     }
-    let cell = |row: &super::document::ExperimentSection, k: &KeyPath| {
+    let cell = |row: &super::file::document::ExperimentSection, k: &KeyPath| {
         row.values.iter().find(|(key, _)| key == k).map_or(Value::Unset, |(_, v)| v.clone())
     };
     let values = doc.rows.iter().flat_map(|r| keys.iter().map(move |k| cell(r, k))).collect();

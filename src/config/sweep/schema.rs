@@ -7,9 +7,9 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value as Json, json};
 
-use super::document::{NAME_LENGTH, SWEEP_KEYS, TOP_KEYS};
 use super::experiment::MAX_EXPERIMENTS;
-use super::include::INCLUDED_KEYS;
+use super::file::document::{NAME_LENGTH, SWEEP_KEYS, TOP_KEYS};
+use super::file::include::INCLUDED_KEYS;
 use super::method::Method;
 use crate::spec::{Default, KEYS, Key, KeyKind, SECTIONS};
 

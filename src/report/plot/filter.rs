@@ -4,7 +4,7 @@
 
 use hyperfold_base::nearest::nearest_column;
 use hyperfold_base::units::counted;
-use hyperfold_config::sweep::condition::{Condition, ConditionNames};
+use hyperfold_config::sweep::conditions::condition::{Condition, ConditionNames};
 use hyperfold_results::{Cell, RunColumns};
 
 use super::PlotError;

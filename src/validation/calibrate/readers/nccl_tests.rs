@@ -4,7 +4,7 @@
 
 use std::collections::HashSet;
 
-use super::error::CalibrateError;
+use crate::calibrate::error::CalibrateError;
 
 /// Maximum number of rows of a log.
 const MAX_ROWS: usize = 100_000;

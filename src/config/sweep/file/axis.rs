@@ -5,16 +5,16 @@
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
-use super::experiment::MAX_EXPERIMENTS;
 use super::key_names::KnownKey;
-use super::method::Method;
 use super::sweep_text::{SweepText, WrittenKey, known};
 use crate::spec::{Key, KeyKind, KeyPath, Place, SpecError, Value};
+use crate::sweep::experiment::MAX_EXPERIMENTS;
+use crate::sweep::method::Method;
 use hyperfold_base::nearest::nearest;
 
 /// The values that an axis can take.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Points {
+pub(in crate::sweep) enum Points {
     List(Vec<Value>),
     /// A range that `random`, `lhs` and `optimize` sample; samples are rounded to values of the key.
     Range {
@@ -26,7 +26,7 @@ pub(super) enum Points {
 
 /// An axis as declared.
 #[derive(Clone, Debug)]
-pub(super) struct DeclaredAxis {
+pub(in crate::sweep) struct DeclaredAxis {
     pub path: KeyPath,
     /// Dotted name.
     pub name: String,
@@ -37,7 +37,7 @@ pub(super) struct DeclaredAxis {
 }
 
 /// Reads one entry of `[axes]`.
-pub(super) fn read_axis(
+pub(in crate::sweep) fn read_axis(
     source: &SweepText<'_>,
     method: Method,
     (name, offset, value): &WrittenKey<'_>,
@@ -251,7 +251,7 @@ fn tidy(x: f64) -> f64 {
 
 impl Points {
     /// Returns the value at a fraction `u` in [0, 1) of the axis.
-    pub(super) fn at(&self, key: &Key, u: f64) -> Value {
+    pub(in crate::sweep) fn at(&self, key: &Key, u: f64) -> Value {
         match self {
             Points::List(values) => values[((u * values.len() as f64) as usize).min(values.len() - 1)].clone(),
             Points::Range { min, max, log } => {

@@ -9,7 +9,7 @@ const FEW: usize = 4;
 
 /// A literal value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum ConditionLiteral {
+pub(in crate::sweep) enum ConditionLiteral {
     Int(i64),
     Float(f64),
     Bool(bool),
@@ -18,7 +18,7 @@ pub(super) enum ConditionLiteral {
 
 impl ConditionLiteral {
     /// Parses a literal's text; `None`: it is no number.
-    pub(super) fn parse(text: &str) -> Option<ConditionLiteral> {
+    pub(in crate::sweep) fn parse(text: &str) -> Option<ConditionLiteral> {
         match text {
             "true" => return Some(ConditionLiteral::Bool(true)),
             "false" => return Some(ConditionLiteral::Bool(false)),
@@ -43,7 +43,7 @@ impl ConditionLiteral {
 
 /// A piece of a condition's text.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Token {
+pub(in crate::sweep) enum Token {
     Literal(ConditionLiteral),
     /// A name, by its index in the list of names.
     Name(usize),
@@ -71,7 +71,7 @@ enum Waiting {
 
 /// A compiled condition.
 #[derive(Clone, Debug)]
-pub(super) struct ConditionCode {
+pub(in crate::sweep) struct ConditionCode {
     steps: Vec<Step>,
     /// Largest size of the value stack.
     depth: usize,
@@ -79,7 +79,7 @@ pub(super) struct ConditionCode {
 
 impl ConditionCode {
     /// Compiles a condition; `None`: it is not valid. A unary operator binds before all others, equal ones from the left.
-    pub(super) fn compile(tokens: Vec<Token>) -> Option<ConditionCode> {
+    pub(in crate::sweep) fn compile(tokens: Vec<Token>) -> Option<ConditionCode> {
         let mut steps = Vec::with_capacity(tokens.len());
         let mut waiting: Vec<Waiting> = Vec::new();
         let mut wants_value = true;
@@ -130,7 +130,7 @@ impl ConditionCode {
     }
 
     /// Evaluates the condition. `name` returns the values of its names, by their index in the list of names.
-    pub(super) fn evaluate<'v>(&'v self, name: impl Fn(usize) -> Val<'v>) -> Val<'v> {
+    pub(in crate::sweep) fn evaluate<'v>(&'v self, name: impl Fn(usize) -> Val<'v>) -> Val<'v> {
         let mut few = [Val::Nothing; FEW];
         let mut many;
         let stack = if self.depth <= FEW {

@@ -82,7 +82,7 @@ impl Val<'_> {
     }
 
     /// Returns the kind of the value.
-    pub(super) fn kind(&self) -> ValKind {
+    pub(in crate::sweep) fn kind(&self) -> ValKind {
         match self {
             Val::Nothing => ValKind::Nothing,
             Val::Int(_) | Val::Float(_) => ValKind::Number,
@@ -136,12 +136,12 @@ impl Binary {
     ];
 
     /// Returns the operator with this text.
-    pub(super) fn of(text: &str) -> Option<Binary> {
+    pub(in crate::sweep) fn of(text: &str) -> Option<Binary> {
         Binary::ALL.iter().find(|(symbol, _)| *symbol == text).map(|(_, op)| *op)
     }
 
     /// Returns how tightly the operator binds, as in Rust: a higher number binds more tightly.
-    pub(super) fn precedence(self) -> u8 {
+    pub(in crate::sweep) fn precedence(self) -> u8 {
         match self {
             Binary::Or => 1,
             Binary::And => 2,
@@ -151,7 +151,7 @@ impl Binary {
         }
     }
 
-    pub(super) fn apply<'a>(self, a: Val<'a>, b: Val<'a>) -> Val<'a> {
+    pub(in crate::sweep) fn apply<'a>(self, a: Val<'a>, b: Val<'a>) -> Val<'a> {
         match self {
             Binary::Or => self.logic(a, b, true),
             Binary::And => self.logic(a, b, false),
@@ -247,13 +247,13 @@ impl Binary {
 
 /// An operator before a value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Unary {
+pub(in crate::sweep) enum Unary {
     Minus,
     Not,
 }
 
 impl Unary {
-    pub(super) fn apply(self, a: Val<'_>) -> Val<'_> {
+    pub(in crate::sweep) fn apply(self, a: Val<'_>) -> Val<'_> {
         match (self, a) {
             (Unary::Minus, a) => Binary::Subtract.apply(Val::Int(0), a),
             (Unary::Not, Val::Bool(x)) => Val::Bool(!x),

@@ -13,7 +13,7 @@ use crate::spec::{KeyId, Place, SpecError, Value};
 use hyperfold_base::input;
 
 /// The names that may stand at the top of an included file.
-pub(super) const INCLUDED_KEYS: [&str; 2] = ["base", "calibration"];
+pub(in crate::sweep) const INCLUDED_KEYS: [&str; 2] = ["base", "calibration"];
 /// Maximum number of files that a sweep may include. The limit is ours.
 const MAX_INCLUDED: usize = 64;
 
@@ -27,10 +27,10 @@ pub struct IncludedFile {
 }
 
 /// Keys of `[base]`, with the places where they were written.
-pub(super) type BaseKeys = Vec<(KeyId, Value, Place)>;
+pub(in crate::sweep) type BaseKeys = Vec<(KeyId, Value, Place)>;
 
 /// Reads the files that `include` names, as a path or a list of paths relative to the sweep file. Keys in later files win over those in earlier ones.
-pub(super) fn read(
+pub(in crate::sweep) fn read(
     source: &SweepText<'_>,
     value: &Spanned<DeValue<'_>>,
     base: &mut BaseKeys,

@@ -9,13 +9,13 @@ use hyperfold_base::nearest::nearest;
 
 /// A name that stands for a value.
 #[derive(Clone, Copy)]
-pub(super) struct KnownKey {
+pub(in crate::sweep) struct KnownKey {
     pub path: KeyPath,
     pub key: &'static Key,
 }
 
 /// Why a name stands for nothing.
-pub(super) enum UnknownName {
+pub(in crate::sweep) enum UnknownName {
     /// It is known, but not in this version. The text says what to use instead.
     Later(&'static str),
     /// It is not known. The text says what may be meant.
@@ -23,7 +23,7 @@ pub(super) enum UnknownName {
 }
 
 /// Returns what a dotted name stands for in a sweep with these jobs.
-pub(super) fn declared(name: &str, jobs: &[Arc<str>]) -> Result<KnownKey, UnknownName> {
+pub(in crate::sweep) fn declared(name: &str, jobs: &[Arc<str>]) -> Result<KnownKey, UnknownName> {
     let unknown = |hint: String| Err(UnknownName::Hint(hint));
     let Some((job, rest)) = split_job_name(name) else {
         return match (find(name), later(name)) {

@@ -9,53 +9,53 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::axis::{DeclaredAxis, read_axis};
-use super::experiment::MAX_EXPERIMENTS;
 use super::include::{self, BaseKeys, IncludedFile};
 use super::key_names::KnownKey;
-use super::method::Method;
 use super::sweep_text::{SweepText, is_section, known, leaves};
 use crate::spec::{KeyId, KeyPath, Place, PolicyRegistry, SpecError, Value, alternatives, find, wrong_job_name};
+use crate::sweep::experiment::MAX_EXPERIMENTS;
+use crate::sweep::method::Method;
 use hyperfold_base::nearest::nearest;
 use hyperfold_base::printable::shortened;
 
 /// The names that may stand at the top of a sweep file.
-pub(super) const TOP_KEYS: [&str; 9] =
+pub(in crate::sweep) const TOP_KEYS: [&str; 9] =
     ["name", "seed", "include", "base", "job", "sweep", "axes", "constraints", "experiment"];
 /// The names that may stand in `[sweep]`.
-pub(super) const SWEEP_KEYS: [&str; 5] = ["method", "samples", "replicas", "objectives", "limits"];
+pub(in crate::sweep) const SWEEP_KEYS: [&str; 5] = ["method", "samples", "replicas", "objectives", "limits"];
 /// Maximum number of jobs in a sweep. The limit is ours; networks of this size are never shared by more.
 const MAX_JOBS: usize = 1024;
 /// Most bytes in a sweep's name.
-pub(super) const NAME_LENGTH: usize = 200;
+pub(in crate::sweep) const NAME_LENGTH: usize = 200;
 
 /// One `[[experiment]]` table.
-pub(super) struct ExperimentSection {
+pub(in crate::sweep) struct ExperimentSection {
     pub place: Place,
     pub values: Vec<(KeyPath, Value)>,
 }
 
 /// One `[[job]]` table.
-pub(super) struct JobTable {
+pub(in crate::sweep) struct JobTable {
     pub name: Arc<str>,
     /// The keys in the table, followed by those from `--set`. Later entries win.
     pub values: Vec<(KeyId, Value, Place)>,
 }
 
 /// A constraint, and the place where it was written.
-pub(super) struct Where {
+pub(in crate::sweep) struct Where {
     pub text: String,
     pub place: Place,
 }
 
 impl Where {
     /// Returns the condition, shortened for a message.
-    pub(super) fn shown(&self) -> String {
+    pub(in crate::sweep) fn shown(&self) -> String {
         format!("\"{}\"", shortened(&self.text, 80).escape_default())
     }
 }
 
 /// Everything that a sweep file says, with `--set` applied.
-pub(super) struct Document {
+pub(in crate::sweep) struct Document {
     pub name: String,
     pub seed: u64,
     /// The files that `include` names.
@@ -163,7 +163,7 @@ impl SetOverrides {
 
 impl Document {
     /// Reads the text of a sweep file. `path` is only used in messages. Values may name policies of `registry`.
-    pub(super) fn read(
+    pub(in crate::sweep) fn read(
         text: &str,
         path: &Path,
         sets: &SetOverrides,

@@ -14,7 +14,7 @@ use hyperfold_base::printable::shortened;
 use crate::spec::{KEYS, Key, Place, PolicyRegistry, SpecError, Value, find_declared};
 
 /// The text that is being read, and its name for messages.
-pub(super) struct SweepText<'a> {
+pub(in crate::sweep) struct SweepText<'a> {
     pub path: &'a Path,
     pub text: &'a str,
     /// The text of `--set`, if this is one. Then it is the place of everything.
@@ -28,20 +28,25 @@ pub(super) struct SweepText<'a> {
 }
 
 impl<'a> SweepText<'a> {
-    pub(super) fn new(path: &'a Path, text: &'a str, set: Option<&'a str>, registry: &'a PolicyRegistry) -> Self {
+    pub(in crate::sweep) fn new(
+        path: &'a Path,
+        text: &'a str,
+        set: Option<&'a str>,
+        registry: &'a PolicyRegistry,
+    ) -> Self {
         let line_ends = text.bytes().enumerate().filter(|(_, b)| *b == b'\n').map(|(i, _)| i).collect();
         SweepText { path, text, set, jobs: Vec::new(), registry, line_ends }
     }
 
     /// Returns the place of the word at `offset`: a key and everything up to its end.
-    pub(super) fn place(&self, offset: usize) -> Place {
+    pub(in crate::sweep) fn place(&self, offset: usize) -> Place {
         let word = |c: &u8| c.is_ascii_alphanumeric() || b"_-.\"'[]".contains(c);
         let rest = self.text.as_bytes().get(offset..).unwrap_or_default();
         self.place_of(offset..offset + rest.iter().take_while(|c| word(c)).count())
     }
 
     /// Returns the place of a value. If the value spans several lines, this is the first of them.
-    pub(super) fn place_of(&self, span: std::ops::Range<usize>) -> Place {
+    pub(in crate::sweep) fn place_of(&self, span: std::ops::Range<usize>) -> Place {
         if let Some(s) = self.set {
             return Place::Set(s.to_string());
         }
@@ -56,17 +61,22 @@ impl<'a> SweepText<'a> {
     }
 
     /// Returns a value as it was written, shortened for a message.
-    pub(super) fn shown(&self, span: std::ops::Range<usize>) -> String {
+    pub(in crate::sweep) fn shown(&self, span: std::ops::Range<usize>) -> String {
         let text = self.text.get(span).unwrap_or("").trim();
         shortened(text, 60).replace(char::is_control, " ")
     }
 
     /// Reads the value of a key. `name` is the key as it was written.
-    pub(super) fn value(&self, key: &Key, name: &str, value: &Spanned<DeValue<'_>>) -> Result<Value, SpecError> {
+    pub(in crate::sweep) fn value(
+        &self,
+        key: &Key,
+        name: &str,
+        value: &Spanned<DeValue<'_>>,
+    ) -> Result<Value, SpecError> {
         key.read_with(value.get_ref(), self.registry).map_err(|why| self.bad(name, value, why))
     }
 
-    pub(super) fn bad(&self, key: &str, value: &Spanned<DeValue<'_>>, why: String) -> SpecError {
+    pub(in crate::sweep) fn bad(&self, key: &str, value: &Spanned<DeValue<'_>>, why: String) -> SpecError {
         SpecError::BadValue {
             place: self.place_of(value.span()),
             key: key.to_string(),
@@ -77,10 +87,10 @@ impl<'a> SweepText<'a> {
 }
 
 /// A dotted name, the offset at which it is written, and its value.
-pub(super) type WrittenKey<'t> = (String, usize, &'t Spanned<DeValue<'t>>);
+pub(in crate::sweep) type WrittenKey<'t> = (String, usize, &'t Spanned<DeValue<'t>>);
 
 /// Collects all leaves of a table with their dotted names, in file order. A known key is a leaf even if a table was written for it.
-pub(super) fn leaves<'t>(table: &'t DeTable<'t>, prefix: &str, out: &mut Vec<WrittenKey<'t>>) {
+pub(in crate::sweep) fn leaves<'t>(table: &'t DeTable<'t>, prefix: &str, out: &mut Vec<WrittenKey<'t>>) {
     for (k, v) in table {
         let name = if prefix.is_empty() { k.get_ref().to_string() } else { format!("{prefix}.{}", k.get_ref()) };
         match v.get_ref() {
@@ -96,12 +106,12 @@ pub(super) fn leaves<'t>(table: &'t DeTable<'t>, prefix: &str, out: &mut Vec<Wri
 }
 
 /// Whether there are keys below this name.
-pub(super) fn is_section(name: &str) -> bool {
+pub(in crate::sweep) fn is_section(name: &str) -> bool {
     KEYS.iter().any(|k| k.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
 
 /// Returns what a dotted name stands for, or why it stands for nothing.
-pub(super) fn known(source: &SweepText<'_>, name: &str, offset: usize) -> Result<KnownKey, SpecError> {
+pub(in crate::sweep) fn known(source: &SweepText<'_>, name: &str, offset: usize) -> Result<KnownKey, SpecError> {
     declared(name, &source.jobs).map_err(|unknown| {
         let place = source.place(offset);
         let key: String = name.chars().filter(|c| !c.is_control()).take(80).collect();

@@ -4,11 +4,11 @@
 
 use std::collections::BTreeMap;
 
-use super::error::CalibrateError;
 use super::kernel_rows::kernel_rows;
 use super::nccl_tests::quoted;
 use super::profiler_trace::{TraceEvent, events, number};
 use super::statistic::ProfilerStatistic;
+use crate::calibrate::error::CalibrateError;
 
 /// Name of a step's event, before the number of the step.
 const STEP: &str = "ProfilerStep#";

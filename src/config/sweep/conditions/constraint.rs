@@ -5,8 +5,8 @@
 use std::sync::Arc;
 
 use super::condition::{Condition, ConditionNames, Val};
-use super::key_names::{UnknownName, declared};
 use crate::spec::{KeyPath, Value, Values};
+use crate::sweep::file::key_names::{UnknownName, declared};
 
 impl<'a> From<&'a Value> for Val<'a> {
     fn from(v: &'a Value) -> Val<'a> {
@@ -44,7 +44,7 @@ impl ConditionNames for Keys<'_> {
 }
 
 /// A condition over keys.
-pub(super) struct Constraint {
+pub(in crate::sweep) struct Constraint {
     condition: Condition,
     /// The keys that the names of the condition stand for.
     keys: Vec<KeyPath>,
@@ -52,7 +52,7 @@ pub(super) struct Constraint {
 
 impl Constraint {
     /// Parses a condition. The error says what is wrong with it.
-    pub(super) fn parse(text: &str, jobs: &[Arc<str>]) -> Result<Constraint, String> {
+    pub(in crate::sweep) fn parse(text: &str, jobs: &[Arc<str>]) -> Result<Constraint, String> {
         let condition = Condition::parse(text, &Keys(jobs))?;
         let path = |n: &String| declared(n, jobs).ok().map(|known| known.path);
         let keys =
@@ -61,7 +61,7 @@ impl Constraint {
     }
 
     /// Whether the experiment meets the condition.
-    pub(super) fn holds<'v>(&'v self, values: &'v Values) -> Result<bool, String> {
+    pub(in crate::sweep) fn holds<'v>(&'v self, values: &'v Values) -> Result<bool, String> {
         self.condition.holds(|name| Val::from(values.at(self.keys[name])))
     }
 }

@@ -1,0 +1,9 @@
+//! What a sweep file says: sections, axes, included files, and names of keys with their places.
+//!
+//! Layer: sweep. Checks what is written; expands nothing.
+
+pub(super) mod axis;
+pub(super) mod document;
+pub(super) mod include;
+pub(super) mod key_names;
+mod sweep_text;
