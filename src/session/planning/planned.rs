@@ -25,7 +25,6 @@ pub struct SweepRequest {
     pub set: Vec<String>,
     /// Which of its experiments are requested: `--limit`, `--shard`.
     pub selection: Selection,
-    /// Counts the planned experiments; keep a clone to report them.
     /// Whether the plan estimates time and memory. That takes time: clusters over days are simulated for a moment.
     pub estimates: bool,
     /// Counts the planned experiments; keep a clone to report them.
