@@ -30,6 +30,7 @@ impl SteadyErrors {
         }
     }
 
+    /// Returns the warning for the user. `None`: no experiment is off by more than is worth one.
     pub fn warning(&self) -> Option<String> {
         let (exp_id, error) = self.worst?;
         let others = if self.above == 1 {

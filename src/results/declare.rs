@@ -6,10 +6,13 @@ use super::value::{Cell, ColumnKind, Micro, Ms, Ps};
 
 /// A column of a file of results. `Row` is the record that a row shows.
 pub struct FileColumn<Row: 'static> {
+    /// Its heading.
     pub name: &'static str,
+    /// Type of its values in Parquet files.
     pub kind: ColumnKind,
     /// Whether every row has a value in it.
     pub required: bool,
+    /// Returns its value in a row.
     pub cell: fn(&Row) -> Cell,
 }
 
@@ -52,7 +55,11 @@ macro_rules! record {
         $(#[$meta])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
-            $($(#[$field_meta])* pub $field: $type,)+
+            $(
+                $(#[$field_meta])*
+                $(#[doc = concat!("Column `", stringify!($column), "` of its file.")])?
+                pub $field: $type,
+            )+
         }
 
         impl $name {

@@ -12,8 +12,6 @@
 //! Start with [`record`].
 
 #![forbid(unsafe_code)]
-// Fields of records are columns: docs/reference/results.md says what each of them holds.
-#![allow(missing_docs)]
 
 pub mod approximate;
 mod bytes;

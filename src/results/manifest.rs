@@ -59,6 +59,7 @@ pub struct AdapterUsed {
 /// An axis whose values are not compared, because their times come from different models or from hardware that was not modelled.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NotCompared {
+    /// Dotted name of the axis.
     pub key: String,
     /// The reason, as a clause.
     pub why: String,

@@ -15,10 +15,12 @@ use super::value::{Cell, ColumnKind, Micro, Ms, Ps};
 /// How an experiment ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Status {
+    /// It was simulated to its end.
     #[default]
     Ok,
     /// The configuration does not fit the GPU's memory: a result, not a failure.
     Oom,
+    /// It ended early; its row says why.
     Failed,
 }
 
@@ -243,16 +245,19 @@ record! {
     pub struct ServingRecord (part of ExperimentRecord: |record| record.serving.as_deref()) {
         pub requests: u64 => requests,
         pub requests_done: u64 => requests_done,
+        /// Time to the first token of a request.
         pub ttft: TimeStats [
             ttft_mean_ns: Option<Ps> = |serving| serving.ttft.mean,
             ttft_p50_ns: Option<Ps> = |serving| serving.ttft.p50,
             ttft_p99_ns: Option<Ps> = |serving| serving.ttft.p99,
         ],
+        /// Time of each further token of a request.
         pub tpot: TimeStats [
             tpot_mean_ns: Option<Ps> = |serving| serving.tpot.mean,
             tpot_p50_ns: Option<Ps> = |serving| serving.tpot.p50,
             tpot_p99_ns: Option<Ps> = |serving| serving.tpot.p99,
         ],
+        /// Time from a request's arrival to its last token.
         pub e2e: TimeStats [
             e2e_mean_ns: Option<Ps> = |serving| serving.e2e.mean,
             e2e_p50_ns: Option<Ps> = |serving| serving.e2e.p50,
@@ -340,23 +345,29 @@ record! {
 record! {
     /// Everything that is written about one experiment.
     pub struct Finished {
+        /// Row of `results.csv`.
         pub record: ExperimentRecord,
         /// Rows of `flows.csv`; ignored unless the sweep asks for the file. The same holds for the next two.
         pub flows: Vec<FlowRecord>,
+        /// Rows of `links.csv`.
         pub links: Vec<LinkRecord>,
+        /// Rows of `rtt.csv`.
         pub rtt: Vec<RttRecord>,
         /// Rows of several jobs, in their order.
         pub jobs: Vec<JobRecord>,
         /// Rows of links that jobs share, by link, then by job, if the sweep asks for them.
         pub shared_links: Vec<SharedLinkRecord>,
-        /// For a cluster over days: its state at regular times; then its jobs, if the sweep asks for them.
+        /// State of a cluster over days at regular times.
         pub cluster_timeline: Vec<ClusterSampleRecord>,
+        /// Jobs of a cluster over days, in their order, if the sweep asks for them.
         pub cluster_jobs: Vec<ClusterJobRecord>,
-        /// For a cluster over days: rows of slowed jobs if iterations are simulated; then rows of groups of servers, if the sweep asks for them.
+        /// Rows of slowed jobs of a cluster over days, if iterations are simulated.
         pub cluster_congestion: Vec<ClusterCongestionRecord>,
+        /// Rows of groups of servers by time, if the sweep asks for them.
         pub cluster_map: Vec<ClusterMapRecord>,
         /// Rows of inference requests, if the sweep asks for them.
         pub requests: Vec<RequestRecord>,
+        /// Row of `stats.csv`.
         pub stats: StatsRecord,
     }
 }

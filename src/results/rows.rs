@@ -16,6 +16,7 @@ use super::value::{Axis, Cell};
 
 /// A file beside `results.csv` with rows of each experiment.
 pub struct Companion {
+    /// Name of the file in the folder.
     pub name: &'static str,
     /// Whether a run writes it.
     pub is_wanted: fn(&Outputs) -> bool,

@@ -9,8 +9,11 @@ record! {
     /// Mean and nearest-rank percentiles of times.
     #[derive(Copy, Eq)]
     pub struct TimeStats {
+        /// Mean, ps.
         pub mean: Option<Ps>,
+        /// Median, ps.
         pub p50: Option<Ps>,
+        /// 99th percentile, ps.
         pub p99: Option<Ps>,
     }
 }

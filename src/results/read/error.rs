@@ -11,29 +11,85 @@ use hyperfold_base::budget::OverBudget;
 
 /// A reason why a folder's results could not be read.
 #[derive(Debug, Error)]
+#[non_exhaustive]
 pub enum ReadError {
+    /// There is no such folder.
     #[error("{}: no such folder", .0.display())]
     Absent(PathBuf),
+    /// The folder has no results.
     #[error("{}: not a folder of results: it has no {missing}; name what `hyperfold run --out` wrote", .path.display())]
-    NotResults { path: PathBuf, missing: &'static str },
+    NotResults {
+        /// Path of the folder.
+        path: PathBuf,
+        /// File that it lacks.
+        missing: &'static str,
+    },
+    /// A file cannot be read.
     #[error("cannot read {}", .path.display())]
-    Io { path: PathBuf, source: io::Error },
+    Io {
+        /// Path of the file.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The manifest is of another version, or damaged.
     #[error("{}: not a manifest of this version ({source}); `hyperfold recover` makes another folder of the journal", .path.display())]
-    Manifest { path: PathBuf, source: serde_json::Error },
+    Manifest {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong, and where.
+        source: serde_json::Error,
+    },
+    /// A Parquet file is damaged.
     #[error("{}: {source}", .path.display())]
-    Parquet { path: PathBuf, source: parquet::errors::ParquetError },
+    Parquet {
+        /// Path of the file.
+        path: PathBuf,
+        /// What the library says.
+        source: parquet::errors::ParquetError,
+    },
+    /// A CSV file is damaged.
     #[error("{}: {source}", .path.display())]
-    Csv { path: PathBuf, source: csv::Error },
+    Csv {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong, and in which line.
+        source: csv::Error,
+    },
+    /// A cell of a CSV file has a wrong value.
     #[error("{}, line {line}: {column} is `{value}`; it must be {want}", .path.display())]
-    Value { path: PathBuf, line: u64, column: String, value: String, want: &'static str },
+    Value {
+        /// Path of the file.
+        path: PathBuf,
+        /// Number of the line, from 1.
+        line: u64,
+        /// Heading of the column.
+        column: String,
+        /// What stands there.
+        value: String,
+        /// What it must be.
+        want: &'static str,
+    },
+    /// A table lacks columns or rows.
     #[error("{}: {why}", .path.display())]
-    Table { path: PathBuf, why: String },
+    Table {
+        /// Path of the file.
+        path: PathBuf,
+        /// What is wrong.
+        why: String,
+    },
+    /// A table needs more memory than may be used.
     #[error(
         "{}: more of it than fits into {} MiB of memory (half of what may be used); use a machine with more, or fewer experiments a folder",
         .path.display(),
         .allowance >> 20
     )]
-    Memory { path: PathBuf, allowance: u64 },
+    Memory {
+        /// Path of the file.
+        path: PathBuf,
+        /// Bytes that it may take.
+        allowance: u64,
+    },
 }
 
 impl ReadError {
