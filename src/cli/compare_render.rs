@@ -104,7 +104,7 @@ fn hidden(section: &Section, max_rows: usize) -> Option<String> {
 }
 
 /// Largest number of characters of a cell in text before the dots. Longer values are in the files, and in JSON.
-const CLIP: usize = 60;
+const CLIP: usize = 57;
 
 /// Column names without the unit that their cells show.
 fn headings(section: &Section) -> Vec<String> {

@@ -11,8 +11,8 @@ const WITH_UNSAFE: &[&str] = &[
     "base/prefetch.rs",
     "columns/column.rs",
     "columns/tables.rs",
-    "engine/cpu/parallel/cores.rs",
     "engine/cpu/key.rs",
+    "engine/cpu/parallel/cores.rs",
     "fold/run/simulation/span_threads.rs",
 ];
 /// Lines above an `unsafe` in which its reason stands.

@@ -10,7 +10,7 @@ use super::{Algorithm, CollectiveOp};
 /// A collective as passes of chunks; times in us.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ChunkPasses {
-    /// Operation.
+    /// The operation that the chunks carry out.
     pub op: CollectiveOp,
     /// A ring or a tree.
     pub algorithm: Algorithm,

@@ -13,7 +13,7 @@ use crate::workload::program::{Dim, Group, Workload};
 use crate::workload::tasks::OpTasks;
 
 /// One collective of a group.
-pub(super) struct Instance {
+pub(super) struct CallInstance {
     pub(super) call: Call,
     /// The first rank that called the collective.
     pub(super) first: u32,
@@ -49,7 +49,7 @@ pub(super) struct CollectiveCalls<'w> {
     /// For each group, the position of each of its parties.
     positions: Vec<HashMap<u32, u32>>,
     /// For each group, its collectives in the order of the calls.
-    pub(super) instances: Vec<Vec<Instance>>,
+    pub(super) instances: Vec<Vec<CallInstance>>,
 }
 
 impl<'w> CollectiveCalls<'w> {
@@ -74,7 +74,7 @@ impl<'w> CollectiveCalls<'w> {
         let n_parties = self.parties[group as usize].len();
         let list = &mut self.instances[group as usize];
         if list.len() as u32 == nth {
-            list.push(Instance { call, first: rank, first_op: op, members: vec![NOT_YET; n_parties] });
+            list.push(CallInstance { call, first: rank, first_op: op, members: vec![NOT_YET; n_parties] });
         }
         let instance = &mut list[nth as usize];
         if instance.call != call {

@@ -5,7 +5,7 @@
 use std::borrow::Cow;
 use std::collections::HashMap;
 
-use super::calls::{Instance, NOT_YET, listed};
+use super::calls::{CallInstance, NOT_YET, listed};
 use super::error::LowerError;
 use super::joined;
 use super::lowerer::Lowerer;
@@ -20,7 +20,7 @@ pub(super) fn collective(
     l: &mut Lowerer,
     group: u32,
     nth: u32,
-    instance: &Instance,
+    instance: &CallInstance,
     parties: &[Cow<[u32]>],
     planner: &mut dyn Planner,
 ) -> Result<(), LowerError> {
@@ -72,7 +72,7 @@ pub(super) fn collective(
 }
 
 /// Lets each member's `go` follow its `begin` if the latency is 0. Otherwise every `go` waits until all members have begun and the latency has passed.
-fn meet(l: &mut Lowerer, instance: &Instance, latency_ps: u64) {
+fn meet(l: &mut Lowerer, instance: &CallInstance, latency_ps: u64) {
     if latency_ps == 0 {
         for m in &instance.members {
             l.graph.after(m.begin, m.go);
@@ -90,7 +90,7 @@ fn meet(l: &mut Lowerer, instance: &Instance, latency_ps: u64) {
 fn transfers(
     l: &mut Lowerer,
     group: u32,
-    instance: &Instance,
+    instance: &CallInstance,
     members: &[u32],
     schedule: &Schedule,
     protocol: Protocol,

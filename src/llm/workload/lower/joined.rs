@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::calls::Instance;
+use super::calls::CallInstance;
 use super::lowerer::Lowerer;
 use crate::collective::{EdgeRing, EqualSteps, Overheads};
 use crate::workload::program::OpKind;
@@ -18,7 +18,7 @@ const INSIDE: u32 = u32::MAX;
 pub(super) fn one_flow(
     l: &mut Lowerer,
     group: u32,
-    instance: &Instance,
+    instance: &CallInstance,
     steps: &EqualSteps,
     overheads: &Overheads,
     min_ps: u64,

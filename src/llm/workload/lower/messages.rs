@@ -23,7 +23,7 @@ pub(super) struct End {
 
 /// Sends and receives of a tag from one rank to another.
 #[derive(Default)]
-pub(super) struct Matches {
+pub(super) struct MessageEnds {
     pub(super) sends: Vec<End>,
     pub(super) recvs: Vec<End>,
 }
@@ -34,7 +34,7 @@ const P2P: u32 = 1 << 30;
 const P2P_FREE: u32 = 1 << 31;
 
 /// Makes the tasks of messages: matches sends with receives, tag by tag. The messages of a queue pair go in the order of the sender's program.
-pub(super) fn messages(l: &mut Lowerer, matches: &BTreeMap<(u32, u32, u32), Matches>) -> Result<(), LowerError> {
+pub(super) fn messages(l: &mut Lowerer, matches: &BTreeMap<(u32, u32, u32), MessageEnds>) -> Result<(), LowerError> {
     let mut pairs: Vec<(u32, u32, u32, End, End)> = Vec::new();
     for (&(src, dst, tag), m) in matches {
         if m.sends.len() != m.recvs.len() {
@@ -79,7 +79,7 @@ pub(super) fn messages(l: &mut Lowerer, matches: &BTreeMap<(u32, u32, u32), Matc
 
 /// Replaces the receives of `matches`. Only representatives were lowered, and a rank that they send to may have no tasks. So the matching receives are read
 /// from the receivers' programs.
-pub(super) fn receives_of_those_stood_for(l: &Lowerer, matches: &mut BTreeMap<(u32, u32, u32), Matches>) {
+pub(super) fn receives_of_those_stood_for(l: &Lowerer, matches: &mut BTreeMap<(u32, u32, u32), MessageEnds>) {
     matches.retain(|_, m| !m.sends.is_empty());
     matches.values_mut().for_each(|m| m.recvs.clear());
     let receivers: BTreeSet<u32> = matches.keys().map(|&(_, dst, _)| dst).collect();

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, HashMap};
 use super::calls::{Call, CollectiveCalls};
 use super::error::LowerError;
 use super::lowerer::Lowerer;
-use super::messages::{End, Matches};
+use super::messages::{End, MessageEnds};
 use super::rescale;
 use crate::workload::program::{OpKind, Stream};
 use crate::workload::tasks::{OpTasks, Work};
@@ -17,7 +17,7 @@ pub(super) fn rank(
     l: &mut Lowerer,
     rank: u32,
     calls: &mut CollectiveCalls,
-    matches: &mut BTreeMap<(u32, u32, u32), Matches>,
+    matches: &mut BTreeMap<(u32, u32, u32), MessageEnds>,
 ) -> Result<(), LowerError> {
     let info = &l.workload.ranks[rank as usize];
     let program = &l.workload.programs[info.program as usize];
