@@ -73,7 +73,7 @@ pub enum GpuError {
         /// What the driver said.
         reason: String,
     },
-    /// A submission took longer than [`super::device::SUBMISSION_TIMEOUT`].
+    /// A submission took longer than [`super::faults::SUBMISSION_TIMEOUT`].
     #[error("GPU `{adapter}` did not finish a submission within {seconds} s")]
     Hung {
         /// The adapter's name.

@@ -25,7 +25,7 @@ use super::program::Workload;
 use super::tasks::TaskGraph;
 use calls::CollectiveCalls;
 use lowerer::{JoinedLowering, Lowerer};
-use messages::Matches;
+use messages::MessageEnds;
 
 pub use error::LowerError;
 pub use machine::{IntraServerPath, Lowering};
@@ -53,7 +53,7 @@ pub fn lower(workload: &Workload, machine: &Lowering, planner: &mut dyn Planner)
     };
     size::announce_ops(workload, machine);
     let mut calls = CollectiveCalls::new(workload, machine.representatives);
-    let mut matches: BTreeMap<(u32, u32, u32), Matches> = BTreeMap::new();
+    let mut matches: BTreeMap<(u32, u32, u32), MessageEnds> = BTreeMap::new();
     for rank in 0..workload.ranks.len() as u32 {
         match lowerer.stands_for(rank) == rank {
             true => ranks::rank(&mut lowerer, rank, &mut calls, &mut matches)?,
