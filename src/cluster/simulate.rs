@@ -23,7 +23,7 @@ use crate::jobs::job::ClusterJob;
 use crate::jobs::trace;
 use crate::jobs::trace::ListedFailure;
 use crate::queue::grow::grow;
-use crate::queue::pass::schedule;
+use crate::queue::schedule::schedule;
 use crate::reports::history::ClusterHistory;
 use crate::reports::map::ClusterMap;
 use crate::reports::outcome::{ClassIteration, ClusterOutcome, outcome};

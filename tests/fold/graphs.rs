@@ -181,34 +181,42 @@ pub fn made_steady(mut g: gpu_graphs::Graph) -> (String, OwnedTables) {
 #[test]
 fn skips_depend_only_on_the_past() {
     let mut engine = FoldEngine::checkpointing_every(10);
+    let told = |s: &FoldStats| (s.skips, s.hops_skipped, s.audit, s.audit_hops, s.wander_ps);
     let (mut skips, mut skipped, mut audited, mut hits) = (0, 0, 0, 0);
-    for seed in (0..200).chain(0..200) {
+    // The cases alone, each with its tables at the end and what an audit told of it.
+    let mut alone = Vec::new();
+    for seed in 0..200 {
         let (name, mut plain) = steady_case(seed);
-        let (mut kept, mut audit) = (plain.clone(), plain.clone());
+        let mut audit = plain.clone();
         let stats = run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(10), &mut plain);
         if plain.exps[0].status == status::GAVE_UP {
             continue;
         }
+        audit.exps[0].audit_ppm = 200_000;
+        let audits = run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(10), &mut audit);
+        same(&format!("{name}, audited"), &audit, &plain);
+        // Every experiment that skipped has an audit.
+        assert_eq!(audits.skips > 0, audits.audit.skips > 0, "{name}: {audits:?}");
+        audited += audits.audit.skips;
+        gpu_graphs::complete(&name, &plain);
+        skips += stats.skips;
+        skipped += stats.hops_skipped;
+        alone.push((seed, plain, told(&audits)));
+    }
+    // The second time, the memo has all of them.
+    for (seed, plain, audit) in alone.iter().chain(&alone) {
+        let (name, mut kept) = steady_case(*seed);
         kept.exps[0].modes |= mode::MEMO;
         kept.exps[0].audit_ppm = 200_000;
         let remembered = run(&name, &mut engine, &mut kept);
         hits += remembered.hits;
-        same(&format!("{name}, remembered"), &kept, &plain);
-        audit.exps[0].audit_ppm = 200_000;
-        let alone = run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(10), &mut audit);
-        same(&format!("{name}, audited"), &audit, &plain);
-        // Every experiment that skipped has an audit, and whatever is said of its error does not depend on the memo.
-        assert_eq!(alone.skips > 0, alone.audit.skips > 0, "{name}: {alone:?}");
-        let told = |s: &FoldStats| (s.skips, s.hops_skipped, s.audit, s.audit_hops, s.wander_ps);
-        assert_eq!(told(&remembered), told(&alone), "{name}");
-        audited += alone.audit.skips;
-        gpu_graphs::complete(&name, &plain);
-        skips += stats.skips;
-        skipped += stats.hops_skipped;
+        same(&format!("{name}, remembered"), &kept, plain);
+        // What is said of the error does not depend on the memo either.
+        assert_eq!(told(&remembered), *audit, "{name}");
     }
     println!("{skips} skips, {skipped} packet-hops skipped, {audited} audited, {hits} hits");
     assert!(
-        skips > 80 && skipped > 70_000 && audited > 30 && hits > 200,
+        skips > 40 && skipped > 35_000 && audited > 15 && hits > 200,
         "{skips} skips, {skipped} packet-hops skipped, {audited} audited, {hits} hits"
     );
 }

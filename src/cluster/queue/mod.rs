@@ -4,6 +4,6 @@
 
 mod defragment;
 pub(super) mod grow;
-pub(super) mod pass;
 pub(super) mod quota;
+pub(super) mod schedule;
 mod scratch;

@@ -3,7 +3,7 @@
 //! No key tells how many messages wait: a message that is posted behind unsent bytes changes nothing until its turn. But a skip must save enough, and
 //! that depends on the waiting messages. So each such decision is an edge of the memo.
 //!
-//! Layer: fold/memo. Only data; `steady::criterion` computes what is needed.
+//! Layer: fold/memo. Only data; `steady::skip_criterion` computes what is needed.
 
 use crate::memo::keys::edge;
 use crate::rows::canonical_key::CanonicalKey;
