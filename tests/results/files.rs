@@ -432,8 +432,8 @@ fn what_is_no_journal_of_this_run_is_left_alone() {
 fn results_of_an_earlier_release_are_read_and_not_carried_on_with() {
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("d");
-    let run = RunIdentity { axes: axes(), outputs: ALL, ..RunIdentity::default() }.of_this_version(1);
-    let earlier = RunIdentity { version: "0.1.0".into(), ..run };
+    let run = RunIdentity { axes: axes(), outputs: ALL, experiments: 2, ..RunIdentity::default() }.of_this_version(1);
+    let earlier = RunIdentity { version: "0.1.0".into(), ..run.clone() };
     let (mut writer, _) = ResultWriter::open(ResultDir::create(&dir).unwrap(), &earlier, vec![0, 1]).unwrap();
     writer.add(finished(0)).unwrap();
     drop(writer);
@@ -444,7 +444,8 @@ fn results_of_an_earlier_release_are_read_and_not_carried_on_with() {
     let recovered = hyperfold_session::folders::merge::recover(&dir, &out, &mut |_| ()).unwrap();
     assert_eq!((recovered.run.version.as_str(), recovered.records.len()), ("0.1.0", 1));
     assert_eq!(read(&out, "results.csv").lines().count(), 2);
-    let Err(refused @ ResultsError::OtherRun { .. }) = reopen(&dir, vec![0, 1]) else { panic!("it is carried on") };
+    let carried_on = ResultWriter::open(ResultDir::reopen(&dir).unwrap(), &run, vec![0, 1]);
+    let Err(refused @ ResultsError::OtherRun { .. }) = carried_on else { panic!("it is carried on") };
     let this = env!("CARGO_PKG_VERSION");
     let reason = format!("written by hyperfold 0.1.0 with model 1; this is hyperfold {this} with model 1");
     assert!(refused.to_string().contains(&reason), "{refused}");

@@ -252,7 +252,7 @@ fn failures_are_told_by_reason() {
             .contains("1,000 experiments: 978 ok, 11 out of memory, 11 failed")
     );
     let first = b.text("document.getElementById('lost').textContent");
-    assert!(first.starts_with("The most frequent reason: 11 experiments failed: "), "{first}");
+    assert!(first.starts_with("The most frequent reason: 11 experiments out of memory: weights 150 GB"), "{first}");
     assert!(b.text("document.querySelector('#lost a').getAttribute('href')") == "#failed");
 }
 
