@@ -15,8 +15,8 @@ pub fn lexical(a: &[f64], b: &[f64]) -> Ordering {
 }
 
 /// The points that no other dominates, in lexical order; equal points are all among them. A point is a number that identifies it, and its values.
-pub fn front_of(points: impl IntoIterator<Item = (usize, Vec<f64>)>) -> Vec<usize> {
-    let (names, values): (Vec<usize>, Vec<Vec<f64>>) = points.into_iter().unzip();
+pub fn front_of<P: AsRef<[f64]>>(points: impl IntoIterator<Item = (usize, P)>) -> Vec<usize> {
+    let (names, values): (Vec<usize>, Vec<P>) = points.into_iter().unzip();
     peeled(&values, 1).into_iter().next().unwrap_or_default().into_iter().map(|i| names[i]).collect()
 }
 
@@ -30,17 +30,18 @@ pub fn fronts(values: &[Vec<f64>]) -> Vec<usize> {
 }
 
 /// The first `n_fronts` fronts, each as the indices of its points in lexical order.
-fn peeled(values: &[Vec<f64>], n_fronts: usize) -> Vec<Vec<usize>> {
+fn peeled<P: AsRef<[f64]>>(points: &[P], n_fronts: usize) -> Vec<Vec<usize>> {
+    let value = |i: usize| points[i].as_ref();
     // In lexical order, no point is dominated by a later one.
-    let mut order: Vec<usize> = (0..values.len()).collect();
-    order.sort_by(|&a, &b| lexical(&values[a], &values[b]));
+    let mut order: Vec<usize> = (0..points.len()).collect();
+    order.sort_by(|&a, &b| lexical(value(a), value(b)));
     let mut fronts: Vec<Vec<usize>> = Vec::new();
     for i in order {
         let is_clear = |front: &Vec<usize>| {
             // A point that equals the last one of a front is on it. By two values, the last one dominates whatever any other of the front dominates.
             let last = front.len() - 1;
-            let first = if values[i].len() == 2 || values[front[last]] == values[i] { last } else { 0 };
-            !front[first..].iter().any(|&j| dominates(&values[j], &values[i]))
+            let first = if value(i).len() == 2 || value(front[last]) == value(i) { last } else { 0 };
+            !front[first..].iter().any(|&j| dominates(value(j), value(i)))
         };
         // If a member of a front dominates the point, so does a member of every earlier front.
         let front_idx = fronts.partition_point(|front| !is_clear(front));

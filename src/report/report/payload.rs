@@ -255,10 +255,16 @@ fn all_fronts(measured: &[MetricSamples], rankings: &[Vec<Ranking>]) -> Value {
     let n = measured.len();
     let fronts = |group: &Vec<Ranking>| -> Value {
         (0..n)
-            .map(|a| (a + 1..n).map(|b| json!(front(&group[a], &[&measured[a], &measured[b]]))).collect::<Vec<_>>())
+            .map(|a| (a + 1..n).map(|b| json!(pair_front(&group[a], &measured[a], &measured[b]))).collect::<Vec<_>>())
             .collect()
     };
     rankings.iter().take(GROUPS_UP_TO).map(fronts).collect()
+}
+
+/// The Pareto front of two metrics, as [`front`] says it. A page has many of them.
+fn pair_front(ranking: &Ranking, a: &MetricSamples, b: &MetricSamples) -> Vec<usize> {
+    let value = |m: &MetricSamples, c: usize| m.mean(c).map(|mean| m.better.turned(mean));
+    front_of(ranking.order.iter().filter_map(|&c| Some((c, [value(a, c)?, value(b, c)?]))))
 }
 
 /// The Pareto front of some metrics among ranked configurations, best first by the first of them. Those that lack a metric are not on it.
