@@ -42,7 +42,7 @@ pub struct EcnThresholds {
 /// All parameters that decide how packets are sent, marked, paused and answered. Times are in ps, rates in bps, sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transport {
-    /// Congestion control.
+    /// Congestion control of all queue pairs.
     pub cc: Cc,
     /// Time unit to which transmissions are rounded: 1 ps, or 1000 ps (ns clock).
     pub clock_ps: u64,
@@ -66,7 +66,7 @@ pub struct Transport {
     pub nack_interval_ps: u64,
     /// Least time between two congestion notifications of a queue pair.
     pub cnp_interval_ps: u64,
-    /// Retransmission timeout.
+    /// Time without progress after which a queue pair sends again.
     pub rto_ps: u64,
     /// Number of timeouts without progress that a queue pair survives.
     pub rto_retries: u32,
@@ -80,9 +80,9 @@ pub struct Transport {
     pub var_window: bool,
     /// Least rate of a queue pair.
     pub min_rate: u64,
-    /// Additive increase.
+    /// Additive increase of a rate.
     pub rai: u64,
-    /// Larger (hyper) additive increase.
+    /// Larger (hyper) additive increase of a rate.
     pub rhai: u64,
     // DCQCN, DCTCP
     /// Gain of the moving average alpha, in q32.

@@ -131,7 +131,7 @@ pub enum ResultsError {
     Unreadable {
         /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The name is that of a file.
@@ -142,7 +142,7 @@ pub enum ResultsError {
     Cannot {
         /// Path of the folder.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system, in words.
         why: String,
     },
     /// The folder was removed or replaced while the run wrote to it.
@@ -153,7 +153,7 @@ pub enum ResultsError {
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A Parquet file cannot be written.
@@ -161,7 +161,7 @@ pub enum ResultsError {
     Parquet {
         /// Path of the file.
         path: PathBuf,
-        /// What the library says.
+        /// Error of the `parquet` crate.
         source: parquet::errors::ParquetError,
     },
     /// A JSON file cannot be written or read.
@@ -169,7 +169,7 @@ pub enum ResultsError {
     Json {
         /// Path of the file.
         path: PathBuf,
-        /// What the library says.
+        /// Error of the `serde_json` crate.
         source: serde_json::Error,
     },
     /// An experiment was reported that is not of the run, or twice.
@@ -178,7 +178,7 @@ pub enum ResultsError {
     /// An experiment has another number of axis values than the sweep has axes.
     #[error("experiment {exp_id} has {got} axis values, its sweep has {axes} axes")]
     AxisCount {
-        /// The experiment.
+        /// Number of the experiment.
         exp_id: u64,
         /// Number of its values.
         got: usize,
