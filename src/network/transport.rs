@@ -188,8 +188,8 @@ impl Transport {
 /// Base RTT and window of a flow. With `global_rtt` both are maxima over all pairs of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttWindow {
-    /// Twice the propagation of the data path plus the transmission of one payload on each of its hops (payload only, one way;
-    /// `payload*8*10^12/rate`, floor, ps, and cut off to whole ns under the ns clock).
+    /// Twice the propagation of the data path, plus the transmission of one payload on each of its hops one way. A transmission takes
+    /// `payload*8*10^12/rate` ps, rounded down, and is cut off to whole ns under the ns clock.
     pub rtt_ps: u64,
     /// `rtt_ps * (minimum rate on the path) / 8 / 10^12`, floor.
     pub window_bytes: u64,
