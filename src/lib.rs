@@ -28,7 +28,7 @@
 //! | a folder read back | [`RunRecords`] (typed records), [`RunColumns`] (columns by name) |
 //!
 //! A congestion control cannot be registered at run time: each one runs on the GPU as well, so it is a Rust module and a WGSL module of the
-//! same name. Parameters of those that there are can be set and swept (`transport.hpcc.eta`).
+//! same name. Parameters of the built-in ones can be set and swept (`transport.hpcc.eta`).
 //!
 //! # Stability
 //! What this page shows is the interface; nothing else of this crate can be reached. The command line is a part of the program, `src/main.rs`.

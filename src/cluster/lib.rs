@@ -13,6 +13,7 @@
 //! | `iterations` | speeds of jobs beside each other, by simulating their iterations |
 //! | `state`, `event`, `breakage`, `storage`, `stop_check`, `simulate` | the simulation |
 //! | `reports` | use of GPU time, history, congestion, outcomes |
+//! | `fixed` | logarithms and powers in fixed point, for draws |
 //! | `error` | errors |
 //!
 //! It prints nothing and writes no file. Start with `simulate.rs`; a policy is a file of its folder and a line of `hyperfold_base::registries`.

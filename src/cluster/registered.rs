@@ -84,7 +84,7 @@ pub(super) fn guarded<T>(simulation: impl FnOnce() -> Result<T, ClusterError>) -
     })
 }
 
-/// A registered scheduler.
+/// A registered scheduler, called so that a panic ends one experiment only.
 pub(super) struct GuardedScheduler<'a> {
     policy: &'a RegisteredPolicy,
     code: &'a dyn Scheduler,
@@ -164,7 +164,7 @@ fn wrong_share(servers: &Servers, shares: &[GpuShare], gpus: u32, kept: Option<&
     (given != u64::from(gpus)).then(|| format!("it gave {given} GPUs to a request for {gpus}"))
 }
 
-/// A registered failure model.
+/// A registered failure model, called so that a panic ends one experiment only.
 pub(super) struct GuardedFailureModel(pub RegisteredPolicy);
 
 impl FailureModel for GuardedFailureModel {

@@ -187,7 +187,7 @@ pub struct MessageRow {
     pub bytes: u64,
     /// First of the edges to the tasks that wait for its arrival.
     pub got_first: u32,
-    /// Number of these edges.
+    /// Number of edges to them.
     pub got_n: u32,
 }
 

@@ -218,9 +218,9 @@ impl LinkEndIdx {
 /// The NIC or switch port at a link end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EndOwner {
-    /// A host's NIC.
+    /// The NIC of a host.
     Nic(NicIdx),
-    /// A switch's port.
+    /// The port of a switch.
     Port(PortIdx),
 }
 

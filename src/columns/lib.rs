@@ -6,6 +6,7 @@
 //! | [`tables`] | the tables of one experiment: borrowed from a batch ([`Tables`]) or standing alone ([`OwnedTables`]) |
 //! | [`wgsl`] | WGSL's declarations, made from the Rust ones |
 //! | `registry` | one line for each table: its row type, and where it lives |
+//! | `index` | row indices, one type for each table |
 //! | `claims`, `column` | rows lent to threads, one writer each |
 //!
 //! A row holds the columns of one archetype's access class side by side, because a system that touches a packet or a port touches nearly all of it.

@@ -406,14 +406,14 @@ impl FoldHints {
 pub enum FoldTrace {
     /// An event posted it.
     Posted {
-        /// The message's task.
+        /// Task that the message belongs to.
         task: TaskIdx,
         /// Whether it is the first of those that the same event posted.
         first: bool,
     },
     /// Its last byte was sent, for the first time or again.
     Sent {
-        /// The message's task.
+        /// Task that the message belongs to.
         task: TaskIdx,
         /// Time at which it was sent, in ps.
         at: u64,
@@ -424,7 +424,7 @@ pub enum FoldTrace {
     Acked(TaskIdx),
     /// All of it arrived, but folding had already reported that.
     DeliveredAgain {
-        /// The message's task.
+        /// Task that the message belongs to.
         task: TaskIdx,
         /// Time of its arrival, in ps.
         at: u64,

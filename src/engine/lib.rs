@@ -7,6 +7,7 @@
 //! | [`gpu`] | devices, self-test, buffers, dispatches |
 //! | [`grow`] | packet pools that grow between steps |
 //! | [`fair_rates`] | what a device that solves rates at flow level offers |
+//! | `fold_stats` | what an engine that folds counts of an experiment |
 //!
 //! [`Engine`] is the trait of what advances a batch: the engines here, folding in `hyperfold-fold`, and flow level beside either of them.
 //!

@@ -1,7 +1,7 @@
 //! Runs the folding engine beside a device engine. Experiments that may skip steady phases are folded on the host; all others run on the device. So
 //! results do not depend on the device.
 //!
-//! Layer: engine. Exact results are the same with and without folding. Only the host decides what is skipped.
+//! Layer: fold. Exact results are the same with and without folding. Only the host decides what is skipped.
 
 use std::time::Duration;
 

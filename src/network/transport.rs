@@ -42,7 +42,7 @@ pub struct EcnThresholds {
 /// All parameters that decide how packets are sent, marked, paused and answered. Times are in ps, rates in bps, sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transport {
-    /// Congestion control.
+    /// Congestion control of all queue pairs.
     pub cc: Cc,
     /// Time unit to which transmissions are rounded: 1 ps, or 1000 ps (ns clock).
     pub clock_ps: u64,
@@ -66,7 +66,7 @@ pub struct Transport {
     pub nack_interval_ps: u64,
     /// Least time between two congestion notifications of a queue pair.
     pub cnp_interval_ps: u64,
-    /// Retransmission timeout.
+    /// Time without progress after which a queue pair sends again.
     pub rto_ps: u64,
     /// Number of timeouts without progress that a queue pair survives.
     pub rto_retries: u32,
@@ -80,9 +80,9 @@ pub struct Transport {
     pub var_window: bool,
     /// Least rate of a queue pair.
     pub min_rate: u64,
-    /// Additive increase.
+    /// Additive increase of a rate.
     pub rai: u64,
-    /// Larger (hyper) additive increase.
+    /// Larger (hyper) additive increase of a rate.
     pub rhai: u64,
     // DCQCN, DCTCP
     /// Gain of the moving average alpha, in q32.
@@ -188,8 +188,8 @@ impl Transport {
 /// Base RTT and window of a flow. With `global_rtt` both are maxima over all pairs of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttWindow {
-    /// Twice the propagation of the data path plus the transmission of one payload on each of its hops (payload only, one way;
-    /// `payload*8*10^12/rate`, floor, ps, and cut off to whole ns under the ns clock).
+    /// Twice the propagation of the data path, plus the transmission of one payload on each of its hops one way. A transmission takes
+    /// `payload*8*10^12/rate` ps, rounded down, and is cut off to whole ns under the ns clock.
     pub rtt_ps: u64,
     /// `rtt_ps * (minimum rate on the path) / 8 / 10^12`, floor.
     pub window_bytes: u64,

@@ -6,7 +6,7 @@ use super::value::{Cell, ColumnKind, Micro, Ms, Ps};
 
 /// A column of a file of results. `Row` is the record that a row shows.
 pub struct FileColumn<Row: 'static> {
-    /// Its heading.
+    /// Heading of the column.
     pub name: &'static str,
     /// Type of its values in Parquet files.
     pub kind: ColumnKind,

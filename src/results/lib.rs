@@ -7,6 +7,8 @@
 //! | `journal`, `journal_reader`, [`journal_identity`] | the file that a run must not lose; every other one is made of it |
 //! | [`writer`], [`parquet_file`], [`manifest`], [`events`] | the files that people read, ordered by `exp_id` whatever order experiments end in |
 //! | [`read`] | a folder read back |
+//! | [`dir`], `follow` | the folder of a run, claimed once; a run followed by its folder |
+//! | [`losses`], [`approximate`] | warnings: what a journal has lost, and how far skipped phases may be off |
 //!
 //! The bytes of results depend on the results only. This crate simulates nothing and prints nothing.
 //! Start with [`record`].
@@ -131,7 +133,7 @@ pub enum ResultsError {
     Unreadable {
         /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// The name is that of a file.
@@ -142,7 +144,7 @@ pub enum ResultsError {
     Cannot {
         /// Path of the folder.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system, in words.
         why: String,
     },
     /// The folder was removed or replaced while the run wrote to it.
@@ -153,7 +155,7 @@ pub enum ResultsError {
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A Parquet file cannot be written.
@@ -161,7 +163,7 @@ pub enum ResultsError {
     Parquet {
         /// Path of the file.
         path: PathBuf,
-        /// What the library says.
+        /// Error of the `parquet` crate.
         source: parquet::errors::ParquetError,
     },
     /// A JSON file cannot be written or read.
@@ -169,7 +171,7 @@ pub enum ResultsError {
     Json {
         /// Path of the file.
         path: PathBuf,
-        /// What the library says.
+        /// Error of the `serde_json` crate.
         source: serde_json::Error,
     },
     /// An experiment was reported that is not of the run, or twice.
@@ -178,7 +180,7 @@ pub enum ResultsError {
     /// An experiment has another number of axis values than the sweep has axes.
     #[error("experiment {exp_id} has {got} axis values, its sweep has {axes} axes")]
     AxisCount {
-        /// The experiment.
+        /// Number of the experiment.
         exp_id: u64,
         /// Number of its values.
         got: usize,

@@ -25,7 +25,7 @@ pub struct Seconds {
     pub compiling: f64,
     /// Simulating, from the first experiment to the last.
     pub simulating: f64,
-    /// Writing results.
+    /// Writing the files of results.
     pub writing: f64,
 }
 

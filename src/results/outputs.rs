@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 /// The optional files and columns that a sweep asks for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outputs {
-    /// File `flows.csv`.
+    /// Whether `flows.csv` is written.
     pub flows: bool,
-    /// File `links.csv`.
+    /// Whether `links.csv` is written.
     pub links: bool,
-    /// File `rtt.csv`.
+    /// Whether `rtt.csv` is written.
     pub rtt: bool,
-    /// `jobs.csv`, which every sweep with `[[job]]` tables has.
+    /// Whether `jobs.csv` is written, which every sweep with `[[job]]` tables has.
     #[serde(default)]
     pub jobs: bool,
     /// The column `job` of `flows.csv`, which sweeps with several `[[job]]` tables have.

@@ -67,7 +67,7 @@ pub enum Cell {
     /// Does not apply, or is unknown.
     #[default]
     Empty,
-    /// A whole number.
+    /// A whole number with a sign.
     Int(i64),
     /// A whole number that is not negative.
     Unsigned(u64),
@@ -77,9 +77,9 @@ pub enum Cell {
     Micro(Micro),
     /// A value that is derived in reports; one that is not finite is shown as empty.
     Real(f64),
-    /// A truth value.
+    /// A truth value, shown as `true` or `false`.
     Flag(bool),
-    /// A text.
+    /// A text, such as a name.
     Text(String),
 }
 

@@ -1,6 +1,6 @@
 //! The memo of a run: how it remembers what it has simulated.
 //!
-//! Layer: session. The memo itself is in the engine, its file in `host`.
+//! Layer: session. The memo itself is in `fold`, its file in `host`.
 
 use std::sync::Arc;
 

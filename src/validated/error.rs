@@ -38,7 +38,7 @@ impl Use {
 /// Error of times of a class against measurements. Relative; 0.05 is 5 %.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassError {
-    /// The class.
+    /// Class that the error is of.
     #[serde(flatten)]
     pub class: ExperimentClass,
     /// How the measured values were used: fitted, checked or doubtful.
@@ -104,7 +104,7 @@ pub fn nearest_rank_90(ascending: &[f64]) -> f64 {
 /// The measured class that is nearest to an experiment.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NearestClass<'a> {
-    /// Its error.
+    /// Error of that class against measurements.
     pub error: &'a ClassError,
     /// What differs: names of features, or of settings that differ from the machine. Empty: the experiment is exactly of that class.
     pub differs: Vec<&'static str>,

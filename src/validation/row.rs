@@ -20,7 +20,7 @@ pub struct ValidationRow {
     pub name: String,
     /// Unit of the measured and the simulated value.
     pub unit: String,
-    /// Measured value.
+    /// Measured value, in `unit`.
     pub measured: f64,
     /// Simulated value. `None`: there is no result; the note says why.
     pub simulated: Option<f64>,

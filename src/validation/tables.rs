@@ -13,7 +13,7 @@ use hyperfold_config::sweep::Sweep;
 pub struct MeasuredTable {
     /// Name of the two files without their extensions.
     pub name: String,
-    /// The sweep, expanded.
+    /// Sweep of the table, expanded.
     pub sweep: Sweep,
     /// Measured values of its experiments, in the order of the file.
     pub rows: Vec<MeasuredRow>,

@@ -65,11 +65,11 @@ pub enum CompareError {
     /// An option names a column that there is not, or that has no numbers.
     #[error("{option}: there is no metric `{name}`; {hint}")]
     Metric {
-        /// The option.
+        /// The option that names the column, such as `--metric`.
         option: &'static str,
         /// The name that the user wrote.
         name: String,
-        /// Names that would do.
+        /// Names that can be used instead, in words.
         hint: String,
     },
     /// No experiment has a value of the metric.

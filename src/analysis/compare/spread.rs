@@ -9,9 +9,9 @@ pub struct Sample {
     pub n: usize,
     /// Mean, in the metric's unit.
     pub mean: f64,
-    /// Smallest value.
+    /// Smallest value of a replica.
     pub low: f64,
-    /// Largest value.
+    /// Largest value of a replica.
     pub high: f64,
     /// Standard deviation with n - 1 in the denominator; 0 for a single value.
     pub deviation: f64,

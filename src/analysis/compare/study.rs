@@ -35,7 +35,7 @@ pub struct StudyConfiguration {
 /// Experiments of a folder in which measured rates were carried on.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CarriedRuns {
-    /// Number of these experiments.
+    /// Number of such experiments.
     pub experiments: u64,
     /// Largest estimate of the relative error of times.
     pub error: f64,

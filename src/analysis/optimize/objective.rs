@@ -21,7 +21,7 @@ pub struct Objective {
 pub struct ObjectiveError {
     /// The name that the user wrote.
     pub name: String,
-    /// Names that would do.
+    /// Names that can be used instead, in words.
     pub hint: String,
 }
 

@@ -99,7 +99,7 @@ pub enum Fate {
     Out {
         /// The level that gave none.
         at: SearchLevel,
-        /// The reason.
+        /// Reason why there is no value, in words.
         why: String,
     },
 }
@@ -111,7 +111,7 @@ pub struct CandidateFindings {
     pub estimate: Option<Vec<Option<f64>>>,
     /// The estimate, corrected by the coarse simulation.
     pub coarse: Option<Vec<f64>>,
-    /// What became of it.
+    /// Whether it is chosen, left out, or without a value.
     pub fate: Fate,
 }
 

@@ -45,7 +45,7 @@ use hyperfold_llm::workload::random::RandomStream;
 
 /// Request of a job for GPUs.
 pub struct Request<'a> {
-    /// Number of GPUs.
+    /// Number of GPUs that the job asks for.
     pub gpus: u32,
     /// Rack of each server.
     pub rack: &'a [u32],

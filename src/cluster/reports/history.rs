@@ -10,9 +10,9 @@ use crate::servers::{GpuShare, ServerUse};
 /// Activity of a job.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum JobActivity {
-    /// Waits in the queue.
+    /// The job waits in the queue.
     Waits,
-    /// Runs on GPUs.
+    /// The job runs on GPUs.
     Runs {
         /// GPUs that it holds.
         gpus: u32,
@@ -24,7 +24,7 @@ pub enum JobActivity {
 /// Activity of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerActivity {
-    /// Runs a job.
+    /// The server runs a job.
     Job {
         /// Number of the job.
         job: u32,
@@ -44,7 +44,7 @@ pub struct ActivityTime<T> {
     pub from_ms: u64,
     /// End of the period, in ms.
     pub to_ms: u64,
-    /// What it does.
+    /// Activity of the job or server.
     pub what: T,
 }
 

@@ -19,7 +19,7 @@ const MS_PER_HOUR: f64 = 3.6e6;
 /// A cluster over days, with jobs as wholes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterRun {
-    /// Where the jobs come from.
+    /// Source of the jobs.
     pub jobs: JobSource,
     /// Classes of jobs: the `[[job]]` tables, in their order.
     pub classes: Vec<JobClassKeys>,
@@ -116,7 +116,7 @@ pub enum JobSource {
 /// Parameters of generated jobs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JobGenerator {
-    /// The distributions.
+    /// Distributions from which sizes and durations are drawn.
     pub like: JobsLike,
     /// Value of `jobs.count`.
     pub count: u64,
@@ -194,7 +194,7 @@ pub enum GrowBack {
 pub enum WritesShare {
     /// Nothing: every job has the storage to itself.
     Nothing,
-    /// The storage.
+    /// Writes share the rate of the storage.
     Storage,
     /// The storage, the NICs of servers, and the links out of racks.
     Fabric,

@@ -8,15 +8,15 @@ use super::value::{Value, Values};
 /// Price in dollars and power in watts of one part of each kind, if the user gives them.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CostKeys {
-    /// A GPU.
+    /// Price and power of a GPU.
     pub gpu: (Option<f64>, Option<f64>),
-    /// One server without its GPUs and NICs.
+    /// Price and power of a server without its GPUs and NICs.
     pub server: (Option<f64>, Option<f64>),
-    /// A NIC.
+    /// Price and power of a NIC.
     pub nic: (Option<f64>, Option<f64>),
-    /// A switch.
+    /// Price and power of a switch.
     pub switch: (Option<f64>, Option<f64>),
-    /// A link with both ends and the cable.
+    /// Price and power of a link with both ends and the cable.
     pub link: (Option<f64>, Option<f64>),
     /// Years over which the price counts in `usd_per_mtoken`.
     pub years: f64,

@@ -71,25 +71,25 @@ pub enum SpecError {
     /// A file cannot be read.
     #[error("{place}: cannot read it: {why}")]
     Read {
-        /// Where it was written.
+        /// Place of the file that cannot be read.
         place: Place,
-        /// What the system says.
+        /// Error of the operating system, in words.
         why: String,
     },
     /// A file is no TOML.
     #[error("{place}: not valid TOML: {why}")]
     Syntax {
-        /// Where it was written.
+        /// Place of the text that is no TOML.
         place: Place,
-        /// What is wrong.
+        /// What is wrong, as the parser says it.
         why: String,
     },
     /// There is no such key.
     #[error("{place}: unknown key `{key}`; {hint}")]
     UnknownKey {
-        /// Where it was written.
+        /// Place where it was written.
         place: Place,
-        /// What was written.
+        /// Name of a key, as it was written.
         key: String,
         /// What may have been meant.
         hint: String,
@@ -97,9 +97,9 @@ pub enum SpecError {
     /// The key has a name, but this version does nothing with it.
     #[error("{place}: `{key}` is not available in this version; {instead}")]
     KeyNotAvailable {
-        /// Where it was written.
+        /// Place where it was written.
         place: Place,
-        /// The key.
+        /// Dotted name of the key.
         key: String,
         /// What to do instead.
         instead: String,
@@ -107,11 +107,11 @@ pub enum SpecError {
     /// A key cannot have this value.
     #[error("{place}: `{key} = {value}`: {why}")]
     BadValue {
-        /// Where it was written.
+        /// Place where it was written.
         place: Place,
-        /// The key.
+        /// Dotted name of the key.
         key: String,
-        /// What was written.
+        /// Value, as it was written.
         value: String,
         /// What it must be.
         why: String,
@@ -119,17 +119,17 @@ pub enum SpecError {
     /// A key must be written.
     #[error("{place}: `{key}` is missing; {hint}")]
     Missing {
-        /// Where it was written.
+        /// Place where it was written.
         place: Place,
-        /// The key.
+        /// Dotted name of the key.
         key: String,
-        /// What to write.
+        /// What to write, in words.
         hint: String,
     },
     /// The sweep as a whole is wrong.
     #[error("{place}: {why}")]
     Sweep {
-        /// Where it was written.
+        /// Place where it was written.
         place: Place,
         /// What is wrong.
         why: String,

@@ -81,7 +81,7 @@ pub struct JobSection {
     pub start_ps: u64,
     /// Whether it is traffic that may share GPUs with other jobs, and that the makespan does not wait for.
     pub background: bool,
-    /// What it runs.
+    /// Workload that the job runs.
     pub workload: WorkloadSection,
     /// All keys, with their values for this job.
     pub values: Values,

@@ -17,23 +17,23 @@ use super::value::{Value, Values};
 /// Type and range of a key.
 #[derive(Clone, Copy, Debug)]
 pub enum KeyKind {
-    /// A whole number.
+    /// A whole number within bounds.
     Int {
-        /// Least value.
+        /// Least value that is allowed.
         min: i64,
-        /// Largest value.
+        /// Largest value that is allowed.
         max: i64,
     },
     /// A number that must be a whole multiple of `quantum` (0: any number).
     Float {
-        /// Least value.
+        /// Least value that is allowed.
         min: f64,
-        /// Largest value.
+        /// Largest value that is allowed.
         max: f64,
         /// Step between values; 0: any number.
         quantum: f64,
     },
-    /// `true` or `false`.
+    /// A truth value: `true` or `false`.
     Bool,
     /// One of `now`; `later` are known, but not available in this version.
     Choice {
@@ -57,15 +57,15 @@ pub enum KeyKind {
 /// The value of a key that is not written.
 #[derive(Clone, Copy)]
 pub enum Default {
-    /// This whole number.
+    /// The key is this whole number.
     Int(i64),
-    /// This number.
+    /// The key is this number.
     Float(f64),
-    /// This truth value.
+    /// The key is this truth value.
     Bool(bool),
-    /// This one of the choices.
+    /// The key is this one of its choices.
     Choice(&'static str),
-    /// This text.
+    /// The key is this text.
     Text(&'static str),
     /// No value; the text says what happens then.
     None(&'static str),
@@ -75,7 +75,7 @@ pub enum Default {
 
 /// The declaration of one key. Parsing, `--set`, axes, the template, the reference and suggestions are all derived from it.
 pub struct Key {
-    /// The key's number.
+    /// Number by which the code names the key.
     pub id: KeyId,
     /// Dotted name, as below `[base]`.
     pub name: &'static str,

@@ -17,7 +17,7 @@ pub(super) const WORKLOAD: &str = "workload.";
 pub struct KeyPath {
     /// The job's place in the sweep file; `None`: a key of `[base]`.
     pub job: Option<u16>,
-    /// The key.
+    /// Key within `[base]` or the job's table.
     pub key: KeyId,
 }
 

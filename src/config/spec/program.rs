@@ -21,7 +21,7 @@ use hyperfold_base::units::PS_PER_NS;
 /// A job of dependent operations.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProgramSpec {
-    /// Where the program comes from.
+    /// Source of the program.
     pub source: Source,
     /// Number of measured iterations, after `warmup` that are not measured.
     pub iterations: u32,
@@ -42,7 +42,7 @@ pub enum Source {
     Inference(Box<Serving>),
     /// A collective alone, again and again.
     Collective {
-        /// The operation.
+        /// Operation that is repeated, such as all-reduce.
         op: OpChoice,
         /// Size of the collective, bytes, as nccl-tests counts it.
         bytes: u64,
@@ -200,17 +200,17 @@ pub struct Communication {
 /// Dimensions whose communication takes a calibrated time instead of crossing the network as packets.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Analytic {
-    /// Tensor parallelism.
+    /// Whether tensor-parallel communication takes a calibrated time.
     pub tp: bool,
-    /// Pipeline parallelism.
+    /// Whether pipeline communication takes a calibrated time.
     pub pp: bool,
-    /// Data parallelism.
+    /// Whether data-parallel communication takes a calibrated time.
     pub dp: bool,
-    /// Expert parallelism.
+    /// Whether expert-parallel communication takes a calibrated time.
     pub ep: bool,
-    /// Context parallelism.
+    /// Whether context-parallel communication takes a calibrated time.
     pub cp: bool,
-    /// Communication that belongs to no dimension of training.
+    /// Whether communication that belongs to no dimension of training takes a calibrated time.
     pub other: bool,
 }
 

@@ -47,7 +47,7 @@ pub struct Serving {
     pub joined_layers: Option<u32>,
     /// Skew of the load of experts, millionths; a million is even.
     pub expert_skew_ppm: u64,
-    /// Where the requests come from.
+    /// Source of the requests.
     pub requests: RequestSource,
     /// The user's measured kernels.
     pub kernels: Option<PathBuf>,
@@ -60,9 +60,9 @@ pub struct Serving {
 /// Layout of model instances on a pool of GPUs. All fields are at least 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PoolLayout {
-    /// Tensor-parallel ranks.
+    /// Number of tensor-parallel ranks of an instance.
     pub tp: u32,
-    /// Pipeline stages.
+    /// Number of pipeline stages of an instance.
     pub pp: u32,
     /// Number of instances.
     pub dp: u32,

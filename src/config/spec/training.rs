@@ -183,13 +183,13 @@ pub enum RecomputeModule {
     MlaUpProj,
     /// Norms before attention and feed-forward.
     Layernorm,
-    /// The dense feed-forward.
+    /// The feed-forward part of dense layers.
     Mlp,
     /// The whole mixture of experts.
     Moe,
     /// Activation function of experts.
     MoeAct,
-    /// The shared experts.
+    /// The experts that every token visits.
     SharedExperts,
 }
 

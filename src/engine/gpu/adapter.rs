@@ -44,7 +44,7 @@ pub enum GpuError {
         "adapter `{adapter}` fails the self-test ({failed}); update its driver, use another adapter or `--engine cpu`"
     )]
     SelfTestFailed {
-        /// The adapter's name.
+        /// Name of the adapter, as the driver gives it.
         adapter: String,
         /// Sub-tests that failed, each with what was wrong.
         failed: String,
@@ -52,31 +52,31 @@ pub enum GpuError {
     /// The driver did not open the adapter.
     #[error("adapter `{adapter}` gave no device: {reason}")]
     NoDevice {
-        /// The adapter's name.
+        /// Name of the adapter, as the driver gives it.
         adapter: String,
-        /// What the driver said.
+        /// Error of the driver, in words.
         reason: String,
     },
     /// The device went away while it was in use.
     #[error("GPU `{adapter}` was lost: {reason}")]
     Lost {
-        /// The adapter's name.
+        /// Name of the adapter, as the driver gives it.
         adapter: String,
-        /// What the driver said.
+        /// Error of the driver, in words.
         reason: String,
     },
     /// The device refused a request.
     #[error("GPU `{adapter}` reported an error: {reason}")]
     Reported {
-        /// The adapter's name.
+        /// Name of the adapter, as the driver gives it.
         adapter: String,
-        /// What the driver said.
+        /// Error of the driver, in words.
         reason: String,
     },
     /// A submission took longer than [`super::faults::SUBMISSION_TIMEOUT`].
     #[error("GPU `{adapter}` did not finish a submission within {seconds} s")]
     Hung {
-        /// The adapter's name.
+        /// Name of the adapter, as the driver gives it.
         adapter: String,
         /// Time that the host waited, in s.
         seconds: u64,
@@ -84,9 +84,9 @@ pub enum GpuError {
     /// A buffer could not be mapped for the host.
     #[error("GPU `{adapter}`: reading a buffer back failed: {reason}")]
     ReadBack {
-        /// The adapter's name.
+        /// Name of the adapter, as the driver gives it.
         adapter: String,
-        /// What the driver said.
+        /// Error of the driver, in words.
         reason: String,
     },
 }

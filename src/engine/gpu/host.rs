@@ -48,7 +48,7 @@ pub enum ExperimentError {
     /// One of its tables is too large for a binding of the device.
     #[error("its {table} take {bytes} bytes, more than the {limit} that this device binds at once; use `--engine cpu`")]
     TooLarge {
-        /// The table's name.
+        /// Name of the table that is too large.
         table: &'static str,
         /// Its size, in bytes.
         bytes: u64,

@@ -32,7 +32,7 @@ pub(super) struct Fill {
 /// Whether a carrier takes part in a filling.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) enum CarrierState {
-    /// Keeps its rate.
+    /// The carrier takes no part and keeps its rate.
     #[default]
     Outside,
     Rising,

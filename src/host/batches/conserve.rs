@@ -21,19 +21,19 @@ pub enum Violation {
     /// A link end sent more than its rate allows.
     #[error("{end} sent {bytes} bytes in {elapsed_ps} ps, more than its {rate_bps} bps allow")]
     Rate {
-        /// Name of the link end.
+        /// Name of the link end, as in `links.csv`.
         end: String,
         /// Bytes that it sent.
         bytes: u64,
         /// Time that it had, ps.
         elapsed_ps: u64,
-        /// Its rate, bps.
+        /// Rate of the link end, bps.
         rate_bps: u64,
     },
     /// A switch held more than its buffer.
     #[error("{switch} held {held} bytes, more than its buffer of {buffer}")]
     Buffer {
-        /// The switch.
+        /// Name of the switch.
         switch: String,
         /// Bytes that it held.
         held: u64,
@@ -51,7 +51,7 @@ pub enum Violation {
     /// An ingress is charged with other bytes than it has in the switch.
     #[error("{port} accounts for {charged} bytes that came in by it, its switch holds {held}")]
     Accounting {
-        /// The port.
+        /// Name of the port by which the bytes came in.
         port: String,
         /// Bytes that it is charged with.
         charged: u64,
@@ -63,9 +63,9 @@ pub enum Violation {
     Order {
         /// Number of the flow.
         flow: u32,
-        /// Bytes acknowledged.
+        /// Bytes that the sender knows to be acknowledged.
         acked: u64,
-        /// Bytes delivered in order.
+        /// Bytes that the receiver has, in order.
         delivered: u64,
     },
 }

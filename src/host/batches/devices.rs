@@ -18,7 +18,7 @@ use crate::setup::experiment::QueuedExperiment;
 pub struct Worker {
     /// Name of the device, for messages.
     pub name: String,
-    /// The engine.
+    /// Engine that advances this worker's batches.
     pub engine: Box<dyn Engine>,
     /// Whether the engine computes on the host, on the threads of the pool.
     pub on_pool: bool,

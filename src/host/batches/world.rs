@@ -41,9 +41,9 @@ pub struct ExpId(pub u64);
 /// Limits of one experiment; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Most packet-hops.
+    /// Maximum number of packet-hops that are simulated.
     pub packet_hops: Option<u64>,
-    /// Most wall time, ms.
+    /// Maximum wall time of the simulation, ms.
     pub wall_ms: Option<u64>,
 }
 

@@ -17,7 +17,7 @@ use hyperfold_llm::workload::tasks::{OpTasks, TaskGraph};
 /// Parts of a span of time on one rank, ps; they add up to `total`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Breakdown {
-    /// The whole span.
+    /// Length of the whole span.
     pub total: u64,
     /// Kernels of forward and backward passes.
     pub compute: u64,

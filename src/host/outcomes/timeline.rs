@@ -47,7 +47,7 @@ impl Default for RecordedSpan {
 /// An op of a rank's program; times in ps, `NEVER` for what had not happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OpSpan {
-    /// The rank.
+    /// Rank whose program has the op.
     pub rank: u32,
     /// Index into the rank's program.
     pub op: u32,

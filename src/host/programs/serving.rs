@@ -34,7 +34,7 @@ pub struct ServingJob {
 /// A pool of GPUs, and how the scheduler used it.
 #[derive(Debug)]
 pub struct ServingPool {
-    /// The pool.
+    /// Instances of the model in the pool, and their layout.
     pub pool: Pool,
     /// What the scheduler did with it.
     pub usage: PoolUse,

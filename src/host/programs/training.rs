@@ -17,7 +17,7 @@ use crate::setup::error::{PrepareError, SetupError};
 /// The model that is trained, its layout, and its hardware.
 #[derive(Clone, Debug)]
 pub struct TrainingSetup {
-    /// The model.
+    /// The model that is trained.
     pub model: Arc<Model>,
     /// The layout, checked against the model.
     pub layout: Layout,

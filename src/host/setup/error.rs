@@ -66,11 +66,11 @@ pub enum PrepareError {
     Priorities {
         /// Number of a flow.
         a: u32,
-        /// Its priority.
+        /// Priority of flow `a`.
         pa: u8,
         /// Number of another flow.
         b: u32,
-        /// Its priority.
+        /// Priority of flow `b`.
         pb: u8,
     },
     /// The model, the GPU or the layout is not available.
@@ -191,7 +191,7 @@ pub enum JobError {
     /// A slow rank does not exist.
     #[error("workload.straggler_ranks: there is no rank {rank}; the workload has {ranks}, counted from 0")]
     Straggler {
-        /// The rank.
+        /// Rank that the sweep names as slow.
         rank: u32,
         /// Number of ranks.
         ranks: usize,
@@ -267,7 +267,7 @@ pub enum SetupError {
         precision: Dtype,
         /// Name of the GPU.
         gpu: String,
-        /// GPUs that do.
+        /// Names of GPUs that have such units.
         alternatives: String,
     },
     /// A file that a key names is wrong.
@@ -299,7 +299,7 @@ pub enum BuildError {
     NotAHost {
         /// Number of the flow.
         flow: u32,
-        /// The node.
+        /// Node on which the flow starts.
         node: u32,
     },
     /// A switch's buffer is too small for its ports.

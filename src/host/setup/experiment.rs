@@ -9,6 +9,6 @@ use hyperfold_config::spec::Config;
 pub struct QueuedExperiment {
     /// Index in the sweep.
     pub exp_id: u64,
-    /// Its keys, resolved.
+    /// Values of all its keys, resolved.
     pub config: Config,
 }

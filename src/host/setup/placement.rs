@@ -20,7 +20,7 @@ pub enum PlacementError {
     NoGpu {
         /// Name of the job.
         job: String,
-        /// The GPU.
+        /// GPU that the list names.
         gpu: u32,
         /// GPUs of the network.
         has: u32,

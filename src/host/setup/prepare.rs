@@ -34,7 +34,7 @@ pub const LONG_PACKET_HOPS: u64 = 100_000_000;
 
 /// An experiment ready for the engine.
 pub struct Prepared {
-    /// Its tables.
+    /// Its tables, and what their rows stand for.
     pub built: Built,
     /// Its flows and messages, as results name them.
     pub flows: Vec<FlowInfo>,

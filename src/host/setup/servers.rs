@@ -22,7 +22,7 @@ pub enum ServerError {
     Read {
         /// Path of the XML file.
         file: String,
-        /// What the system says.
+        /// Error of the operating system, in words.
         why: String,
     },
     /// The XML file is not one of NCCL.

@@ -24,7 +24,7 @@ use crate::tables::task_row_cache::TaskRowCache;
 
 /// The tables of an experiment, and what their rows stand for.
 pub struct Built {
-    /// The tables.
+    /// Tables for the engine, filled for the start.
     pub tables: OwnedTables,
     /// Row of `flow_tx` of each flow of the case, in the order of the case's flows.
     pub flow_rows: Vec<FlowIdx>,

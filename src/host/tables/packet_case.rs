@@ -30,7 +30,7 @@ pub struct PacketCase<'a> {
 /// A task graph beside the flows. INVARIANT: `flows[first_qp + q]` is queue pair `q`, with no bytes and start `NEVER`.
 #[derive(Clone, Copy)]
 pub struct GraphCase<'a> {
-    /// The task graph.
+    /// Graph whose tasks become rows.
     pub graph: &'a TaskGraph,
     /// Index of its first queue pair among the flows of the case.
     pub first_qp: usize,

@@ -46,7 +46,7 @@ pub struct Server {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("no server is called \"{name}\"; there are {}", Server::names().collect::<Vec<_>>().join(", "))]
 pub struct NoSuchServer {
-    /// The name.
+    /// Name that no preset has.
     pub name: String,
 }
 

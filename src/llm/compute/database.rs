@@ -41,7 +41,7 @@ pub enum Operation {
 pub struct MeasuredKernel {
     /// Name of the GPU.
     pub gpu: String,
-    /// The operation.
+    /// Operation that the kernel carries out.
     pub operation: Operation,
     /// Name of the operation in the file.
     pub name: String,

@@ -8,7 +8,7 @@ pub enum Error {
     /// There is no GPU of this name.
     #[error("gpu = {name:?} is not known; known are {known}, or give a table of specifications")]
     UnknownGpu {
-        /// The name.
+        /// Name that no GPU has.
         name: String,
         /// Names that there are.
         known: String,
@@ -24,7 +24,7 @@ pub enum Error {
     /// There is no such data type.
     #[error("data type {value:?} is not one of fp32, tf32, bf16, fp16, fp8, mxfp8, nvfp4")]
     Dtype {
-        /// What was written.
+        /// Data type, as it was written.
         value: String,
     },
     /// A row of a kernel database is wrong.

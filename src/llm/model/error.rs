@@ -10,7 +10,7 @@ pub enum ModelError {
     /// There is no model of this name.
     #[error("`workload.model = \"{name}\"`: no model is called that; {hint}")]
     Unknown {
-        /// The name.
+        /// Name that no model has.
         name: String,
         /// Names that may have been meant.
         hint: String,
@@ -30,7 +30,7 @@ pub enum ModelError {
         file: String,
         /// Key in the table.
         key: &'static str,
-        /// What was written.
+        /// Value, as it was written.
         value: String,
         /// What it must be.
         expected: String,
@@ -38,9 +38,9 @@ pub enum ModelError {
     /// A key of the sweep file that does not fit the model, the cluster or another key.
     #[error("`{key} = {value}`: it must be {expected}")]
     Layout {
-        /// The key.
+        /// Dotted name of the key.
         key: &'static str,
-        /// Its value.
+        /// Value that the key has.
         value: String,
         /// What it must be.
         expected: String,

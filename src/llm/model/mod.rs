@@ -27,7 +27,7 @@ pub struct Model {
     pub name: String,
     /// Paper or model card with the numbers.
     pub source: String,
-    /// The network itself.
+    /// Sizes of the network, by family.
     pub body: ModelFamily,
 }
 

@@ -48,7 +48,7 @@ pub struct RecomputeModules {
 }
 
 impl RecomputeModules {
-    /// No module.
+    /// Nothing is computed again: no module is set.
     pub const NONE: RecomputeModules = RecomputeModules {
         core_attn: false,
         mla_up_proj: false,

@@ -13,7 +13,7 @@ use super::program::{OpKind, Program, Stream, Workload};
     "operation {op} of rank {rank} (both counted from 0) can never be done: the ranks wait for each other in a circle"
 )]
 pub struct Stuck {
-    /// The rank.
+    /// Rank whose program has the op.
     pub rank: u32,
     /// Number of the op in its program.
     pub op: u32,

@@ -21,7 +21,7 @@ pub enum WorkloadError {
     Parameter {
         /// Key, without its section.
         key: &'static str,
-        /// Its value.
+        /// Value that the key has.
         value: String,
         /// What is wrong.
         problem: String,

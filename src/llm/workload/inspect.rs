@@ -47,7 +47,7 @@ pub struct Summary {
 /// A number of messages or collectives, and their bytes in total.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
-    /// Number of them.
+    /// Number of messages or collectives.
     pub count: u64,
     /// Bytes of all of them.
     pub bytes: u128,

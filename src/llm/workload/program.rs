@@ -21,7 +21,7 @@ pub enum Dim {
     Ep,
     /// Context parallelism.
     Cp,
-    /// None of these.
+    /// Communication of none of these dimensions.
     Other,
 }
 
@@ -48,7 +48,7 @@ pub enum Phase {
     Backward,
     /// Update of the parameters.
     Optimizer,
-    /// None of these.
+    /// Kernels of no such part.
     Other,
 }
 
@@ -109,7 +109,7 @@ pub enum OpKind {
     },
     /// A collective of a group of the rank. The k-th collective of a group must be the same operation on all members.
     Collective {
-        /// The operation.
+        /// Operation of the collective.
         op: CollectiveOp,
         /// Slot of the group.
         slot: u16,
@@ -127,7 +127,7 @@ pub enum OpKind {
     Send {
         /// Rank at the other end.
         peer: Peer,
-        /// Size, bytes.
+        /// Size of the message, bytes.
         bytes: u64,
         /// Tag, by which sends and receives find each other.
         tag: u32,
@@ -138,7 +138,7 @@ pub enum OpKind {
     Recv {
         /// Rank at the other end.
         peer: Peer,
-        /// Size, bytes.
+        /// Size of the message, bytes.
         bytes: u64,
         /// Tag, by which sends and receives find each other.
         tag: u32,
@@ -152,7 +152,7 @@ pub enum OpKind {
 /// One op of a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Op {
-    /// What it does.
+    /// Kind of op, with its parameters.
     pub kind: OpKind,
     /// Stream on which it runs, in order.
     pub stream: Stream,

@@ -52,7 +52,7 @@ pub enum RescaleError {
         program: usize,
         /// Number of the op in it.
         op: usize,
-        /// The value before.
+        /// Value before it is multiplied.
         value: u64,
         /// Unit of the value.
         unit: &'static str,

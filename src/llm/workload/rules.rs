@@ -45,7 +45,7 @@ pub trait RankSchedule {
 pub struct Message {
     /// Rank at the other end.
     pub peer: Peer,
-    /// Size, bytes.
+    /// Size of the message, bytes.
     pub bytes: u64,
     /// Tag, by which sends and receives find each other.
     pub tag: u32,

@@ -40,7 +40,7 @@ pub struct GraphTask {
     pub rank: u32,
     /// Time from its release to its end, or to the post of its message.
     pub delay_ps: u64,
-    /// What it does.
+    /// Kind of work, with its parameters.
     pub work: Work,
 }
 
@@ -69,7 +69,7 @@ pub struct Edge {
     pub from: u32,
     /// Moment of that task.
     pub when: EdgeMoment,
-    /// What waits.
+    /// Task or gate that waits.
     pub to: Target,
 }
 
@@ -98,9 +98,9 @@ pub struct OpTasks {
 /// Queue pairs with equal traffic at equal times, consecutive in [`TaskGraph::qps`]. Flow level makes one flow of them. Messages are posted on the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct JoinedQueuePairs {
-    /// Index of the first.
+    /// Index of the first queue pair.
     pub first: u32,
-    /// Number of them.
+    /// Number of joined queue pairs.
     pub n: u32,
 }
 
@@ -135,7 +135,7 @@ pub struct JoinedCollective {
 /// A task graph. INVARIANT: there are no cycles through edges, gates and the order of queue pairs, because `lower` builds graphs from checked programs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct TaskGraph {
-    /// Queue pairs.
+    /// Queue pairs that its messages are sent on.
     pub qps: Vec<QueuePair>,
     /// Weight of each queue pair at flow level: its share of a full link relative to others. Empty if all are equal.
     pub weights: Vec<u32>,

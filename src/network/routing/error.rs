@@ -15,7 +15,7 @@ pub enum RouteError {
     NoSuchRank {
         /// Number of the flow.
         flow: u32,
-        /// The rank.
+        /// Rank that does not exist.
         rank: u32,
         /// Last rank that there is.
         last: usize,
@@ -30,11 +30,11 @@ pub enum RouteError {
         flow: u32,
         /// Rank that sends.
         src_rank: u32,
-        /// Id of its host.
+        /// Id of the sender's host.
         src_host: u32,
         /// Rank that receives.
         dst_rank: u32,
-        /// Id of its host.
+        /// Id of the receiver's host.
         dst_host: u32,
     },
     /// Two ranks share a NIC, so no packet path joins them.

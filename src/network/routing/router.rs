@@ -74,7 +74,7 @@ impl<'a> Router<'a> {
         Router { net, graph, class_of, edge_class, roots, tables }
     }
 
-    /// The network.
+    /// Returns the network whose paths it knows.
     pub fn network(&self) -> &Network {
         self.net
     }

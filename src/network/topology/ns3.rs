@@ -14,7 +14,7 @@ use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_NS};
 /// The result of reading a topology file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologyFile {
-    /// The network, validated.
+    /// Network of the file, validated.
     pub network: Network,
     /// GPUs per server, from SimAI's header; the ns-3 form does not give it.
     pub gpus_per_server: Option<u32>,

@@ -18,7 +18,7 @@ pub enum FileError {
     Read {
         /// Path of the file.
         path: String,
-        /// What the system says.
+        /// Error of the operating system, in words.
         reason: String,
     },
     /// The file is not text.

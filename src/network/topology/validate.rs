@@ -20,7 +20,7 @@ pub enum TopologyError {
     /// Node ids are not unique and ascending.
     #[error("node ids must be unique and ascending: {id} follows {before}")]
     NodeOrder {
-        /// The id before.
+        /// Id of the node before it.
         before: u32,
         /// The id that is not above it.
         id: u32,
@@ -84,7 +84,7 @@ pub enum TopologyError {
     /// A rank stands for a node that is no host.
     #[error("rank {rank} stands for node index {node}, which is not a host")]
     RankNotHost {
-        /// The rank.
+        /// Rank that stands for it.
         rank: usize,
         /// Index of the node.
         node: u32,
@@ -97,7 +97,7 @@ pub enum TopologyError {
     Parameter {
         /// Key in the sweep file.
         key: &'static str,
-        /// Its value.
+        /// Value that the key has.
         value: String,
         /// What is wrong.
         problem: String,

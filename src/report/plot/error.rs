@@ -15,7 +15,7 @@ pub enum PlotError {
     /// An option names a column that there is not, or that cannot be drawn so.
     #[error("{option} {name}: {why}")]
     Column {
-        /// The option.
+        /// The option that names the column, such as `--x`.
         option: &'static str,
         /// The name that the user wrote.
         name: String,

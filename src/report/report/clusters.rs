@@ -31,7 +31,7 @@ pub struct ServerMap {
 /// Summary of the periods in which jobs could not fill their NICs.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CongestionExcerpt {
-    /// Number of these periods.
+    /// Number of such periods.
     pub times: usize,
     /// Number of jobs that had any.
     pub jobs: usize,

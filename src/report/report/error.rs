@@ -32,7 +32,7 @@ pub enum ReportError {
     Write {
         /// Path of the page.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
 }

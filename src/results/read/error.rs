@@ -29,7 +29,7 @@ pub enum ReadError {
     Io {
         /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: io::Error,
     },
     /// The manifest is of another version, or damaged.
@@ -45,7 +45,7 @@ pub enum ReadError {
     Parquet {
         /// Path of the file.
         path: PathBuf,
-        /// What the library says.
+        /// Error of the `parquet` crate.
         source: parquet::errors::ParquetError,
     },
     /// A CSV file is damaged.
@@ -65,7 +65,7 @@ pub enum ReadError {
         line: u64,
         /// Heading of the column.
         column: String,
-        /// What stands there.
+        /// Text that stands in the cell.
         value: String,
         /// What it must be.
         want: &'static str,

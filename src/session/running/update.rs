@@ -41,7 +41,7 @@ pub enum Update {
     },
     /// An experiment entered a batch.
     Started {
-        /// The experiment.
+        /// Number of the experiment.
         exp_id: u64,
     },
     /// How much of the work of the experiments to run is done: packets and tasks together.
@@ -64,14 +64,14 @@ pub enum Update {
     },
     /// The timeline of an experiment, before it is finished.
     Traced {
-        /// The experiment.
+        /// Number of the experiment.
         exp_id: u64,
         /// The timeline as Perfetto reads it.
         bytes: Vec<u8>,
     },
     /// A panic inside an experiment, with its backtrace.
     Defect {
-        /// The experiment.
+        /// Number of the experiment.
         exp_id: u64,
         /// Text for the user.
         report: String,

@@ -38,7 +38,7 @@ pub enum ClosedFormError {
     Config {
         /// Name of the row.
         name: String,
-        /// What contradicts what.
+        /// Keys that contradict each other.
         why: Conflict,
     },
     /// An experiment cannot be prepared.
@@ -46,7 +46,7 @@ pub enum ClosedFormError {
     Prepare {
         /// Name of the row.
         name: String,
-        /// Why it cannot.
+        /// Reason why it cannot be prepared.
         why: Box<PrepareError>,
     },
     /// The engine cannot go on.
@@ -57,7 +57,7 @@ pub enum ClosedFormError {
     Ended {
         /// Name of the row.
         name: String,
-        /// Why it did not.
+        /// Reason why it did not end.
         why: String,
     },
 }

@@ -18,15 +18,15 @@ pub enum ScheduleError {
         "{algorithm:?} reduces in switches and makes no transfers between members: it is analytic (collective::cost_ps)"
     )]
     Analytic {
-        /// The algorithm.
+        /// Algorithm that reduces in switches.
         algorithm: Algorithm,
     },
     /// The operation cannot be carried out so.
     #[error("{op:?} by {algorithm:?} does not exist; {op:?} knows {known}")]
     NoSuch {
-        /// The operation.
+        /// Operation that was asked for.
         op: CollectiveOp,
-        /// The algorithm.
+        /// Algorithm that the operation does not have.
         algorithm: Algorithm,
         /// Algorithms of this operation, in words.
         known: &'static str,
@@ -34,7 +34,7 @@ pub enum ScheduleError {
     /// The root is no member.
     #[error("root {root} of a communicator of {n} members; it must be below {n}")]
     Root {
-        /// The root.
+        /// Member that was named as root.
         root: u32,
         /// Number of members.
         n: u32,
@@ -66,7 +66,7 @@ pub enum ScheduleError {
     /// Members of one server have other places than those of another.
     #[error("a hierarchical {op:?} needs servers with the same places: server of member {member} differs")]
     Uneven {
-        /// The operation.
+        /// Operation that was to be hierarchical.
         op: CollectiveOp,
         /// The first member whose server differs.
         member: u32,

@@ -11,11 +11,11 @@ use crate::collective::{Algorithm, CollectiveOp};
 /// How an operation is carried out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Choice {
-    /// The algorithm.
+    /// Algorithm that carries the operation out.
     pub algorithm: Algorithm,
-    /// The protocol.
+    /// Protocol of its messages: Simple, LL or LL128.
     pub protocol: Protocol,
-    /// Number of channels.
+    /// Number of channels that share the data.
     pub channels: u32,
     /// Payload bytes of one message of a channel, which is one pipeline stage of the schedule.
     pub chunk_bytes: u64,

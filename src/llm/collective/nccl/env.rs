@@ -21,12 +21,12 @@ pub enum EnvError {
     Value {
         /// Name of the variable.
         name: String,
-        /// What was written.
+        /// Value, as it was written.
         value: String,
         /// What it must be.
         right: &'static str,
     },
-    /// Variables exclude everything.
+    /// The variables exclude every algorithm or protocol.
     #[error("{name}s leave nothing to choose from: {left}")]
     Nothing {
         /// What there is to choose: algorithms or protocols.
@@ -119,7 +119,7 @@ pub struct Hca {
 pub enum PathLevel {
     /// Never allowed.
     Loc,
-    /// Through NVLink.
+    /// Allowed through NVLink alone.
     Nvl,
     /// Through one PCIe switch.
     Pix,

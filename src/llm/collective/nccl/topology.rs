@@ -34,7 +34,7 @@ pub struct GpuNic {
 /// The content of a topology file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct NcclTopology {
-    /// The server.
+    /// Server that the file describes.
     pub server: Server,
     /// Names of the NICs that are used, by number.
     pub nics: Vec<String>,

@@ -13,7 +13,7 @@ pub enum Site {
     AttnNorm,
     /// Products to queries, keys and values.
     Qkv,
-    /// Rotary embedding.
+    /// Rotary embedding of queries and keys.
     Rope,
     /// Attention without its products.
     Core,
@@ -29,7 +29,7 @@ pub enum Site {
     Permute,
     /// First product of the feed-forward part (both halves if gated), or of the experts.
     Up,
-    /// Activation function.
+    /// Activation function of the feed-forward part, or of the experts.
     Activation,
     /// Last product of the feed-forward part, or of the experts.
     Down,
@@ -49,7 +49,7 @@ pub enum Site {
     FinalNorm,
     /// Product with the output matrix.
     Logits,
-    /// The loss.
+    /// Loss of the predicted tokens: cross-entropy.
     CrossEntropy,
     /// Update of the parameters.
     Optimizer,
@@ -92,7 +92,7 @@ impl Site {
 /// The purpose of a kernel at its site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum KernelRole {
-    /// The forward computation.
+    /// Forward computation in the forward pass.
     Forward,
     /// The forward computation again, in the backward pass.
     Recompute,
@@ -107,18 +107,18 @@ pub enum KernelRole {
 pub struct LayerPart {
     /// Place in the model.
     pub site: Site,
-    /// Purpose there.
+    /// Purpose of the kernel there.
     pub role: KernelRole,
 }
 
 /// The ranks that an exchange is among.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Among {
-    /// Tensor-parallel ranks.
+    /// Ranks that share a tensor-parallel layer.
     Tp,
-    /// Expert-parallel ranks.
+    /// Ranks that share the experts of a layer.
     Ep,
-    /// Context-parallel ranks.
+    /// Ranks that share a sequence.
     Cp,
 }
 
@@ -129,14 +129,14 @@ pub enum LayerStep {
     Kernel {
         /// Its place and purpose.
         part: LayerPart,
-        /// Its size.
+        /// Kind and size of the kernel.
         kernel: Kernel,
     },
     /// A collective. It begins when the kernels and exchanges before it are done.
     Exchange {
         /// Ranks that take part.
         among: Among,
-        /// The operation.
+        /// Operation of the collective.
         op: CollectiveOp,
         /// Bytes counted as in nccl-tests: the buffer for all-reduce; what each rank ends with for all-gather; what each rank begins with for reduce-scatter
         /// and all-to-all.

@@ -8,7 +8,7 @@ pub enum CheckError {
     /// A rank is wrong.
     #[error("rank {rank}: {problem}")]
     Rank {
-        /// The rank.
+        /// Rank that is wrong.
         rank: u32,
         /// What is wrong.
         problem: String,
@@ -40,17 +40,17 @@ pub enum CheckError {
     Collective {
         /// Index of the group.
         group: u32,
-        /// Its dimension.
+        /// Dimension of the group.
         dim: String,
         /// Number of the collective among those of the group.
         index: usize,
-        /// A rank.
+        /// A rank of the group.
         a: u32,
-        /// What that rank calls.
+        /// Collective that rank `a` calls.
         a_does: String,
-        /// Another rank.
+        /// Another rank of the group.
         b: u32,
-        /// What that rank calls.
+        /// Collective that rank `b` calls.
         b_does: String,
     },
     /// A sender and a receiver do not agree.

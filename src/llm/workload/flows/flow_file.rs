@@ -26,9 +26,9 @@ pub const FIRST_SPORT: u16 = 10_000;
 /// Unit of the start times in a flow file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum StartUnit {
-    /// In nanoseconds.
+    /// Start times are in nanoseconds.
     Ns,
-    /// In seconds.
+    /// Start times are in seconds.
     S,
 }
 

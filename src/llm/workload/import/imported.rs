@@ -19,7 +19,7 @@ pub struct ImportOptions {
 /// The result of reading a workload file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The programs.
+    /// Programs of all ranks.
     pub workload: Workload,
     /// The workload as flows, if the file has nothing but flows with start times (htsim without triggers).
     pub flows: Option<Vec<Flow>>,

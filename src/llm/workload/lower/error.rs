@@ -17,13 +17,13 @@ pub enum LowerError {
         group: String,
         /// Number of the collective among those of the group.
         nth: u32,
-        /// A rank.
+        /// A rank of the group.
         a: u32,
-        /// What that rank calls.
+        /// Collective that rank `a` calls.
         a_call: String,
-        /// Another rank.
+        /// Another rank of the group.
         b: u32,
-        /// What that rank calls.
+        /// Collective that rank `b` calls.
         b_call: String,
     },
     /// A member does not call a collective.
@@ -33,7 +33,7 @@ pub enum LowerError {
         group: String,
         /// Number of the collective among those of the group.
         nth: u32,
-        /// The rank.
+        /// Rank that never calls the collective.
         rank: u32,
     },
     /// Sends and receives differ in number.
@@ -43,7 +43,7 @@ pub enum LowerError {
         src: u32,
         /// Rank that receives.
         dst: u32,
-        /// Their tag.
+        /// Tag of the messages.
         tag: u32,
         /// Number of sends.
         sends: usize,
@@ -61,21 +61,21 @@ pub enum LowerError {
         tag: u32,
         /// Number of the message among those of the two ranks with this tag.
         nth: usize,
-        /// Bytes sent.
+        /// Bytes that the sender sends.
         sent: u64,
-        /// Bytes received.
+        /// Bytes that the receiver expects.
         received: u64,
     },
     /// A collective cannot be planned.
     #[error("rank {rank}, op {op} ({name}): {why}")]
     Plan {
-        /// The rank.
+        /// Rank that calls the collective.
         rank: u32,
         /// Number of the op.
         op: u32,
         /// Name of the op.
         name: String,
-        /// Why it cannot.
+        /// Reason why it cannot be planned.
         why: String,
     },
     /// A collective cannot be joined to one flow.
@@ -83,9 +83,9 @@ pub enum LowerError {
         "fidelity.join = \"ranks\": {op} (rank {rank}, {name}) is not one flow; set workload.algorithm = \"ring\" (of all-to-alls \"direct\"), or take it off the network with workload.analytic"
     )]
     NotOneFlow {
-        /// The operation.
+        /// Operation of the collective, in words.
         op: String,
-        /// The rank.
+        /// Rank that calls the collective.
         rank: u32,
         /// Name of the op.
         name: String,

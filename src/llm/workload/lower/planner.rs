@@ -30,7 +30,7 @@ pub enum CollectivePlan {
     },
     /// A time that starts when all members have arrived. It uses no network.
     Analytic {
-        /// The time, ps.
+        /// Length of that time, ps.
         ps: u64,
     },
 }
@@ -38,7 +38,7 @@ pub enum CollectivePlan {
 /// One collective that is to be planned.
 #[derive(Clone, Copy, Debug)]
 pub struct Asked<'a> {
-    /// The operation.
+    /// Operation of the collective.
     pub op: CollectiveOp,
     /// Size as nccl-tests counts it, bytes.
     pub bytes: u64,

@@ -12,7 +12,7 @@ pub enum ServingError {
     Unreadable {
         /// Path of the file.
         path: PathBuf,
-        /// What the system says.
+        /// Error of the operating system.
         source: std::io::Error,
     },
     /// A line of a trace is wrong.
@@ -50,7 +50,7 @@ pub enum ServingError {
     Model {
         /// Name of the model.
         model: String,
-        /// Why it cannot.
+        /// Reason why it cannot be served.
         why: &'static str,
     },
     /// A request needs more memory than there is.

@@ -28,7 +28,7 @@ const LOAD_UNITS: u64 = 1 << 20;
 /// An op of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServedOps {
-    /// The rank.
+    /// Rank whose program has the op.
     pub rank: u32,
     /// Number of the op in its program.
     pub op: u32,
@@ -62,7 +62,7 @@ pub struct RoundOps {
 
 /// Programs of an inference workload, and the ops whose times are reported.
 pub struct ServedWorkload {
-    /// The programs.
+    /// Programs of all ranks.
     pub workload: Workload,
     /// In the order in which requests were given.
     pub requests: Vec<RequestOps>,

@@ -51,9 +51,9 @@ pub enum Batching {
 pub enum PoolRole {
     /// Prompts and answers.
     Both,
-    /// Prompts only.
+    /// Prompts only: they compute the first token.
     Prefill,
-    /// Answers only.
+    /// Answers only: they compute the further tokens.
     Decode,
 }
 

@@ -56,7 +56,7 @@ pub struct Piece {
 pub struct JoinedExchange {
     /// Ranks that take part.
     pub among: Among,
-    /// The operation.
+    /// Operation of these collectives.
     pub op: CollectiveOp,
     /// Bytes of all of them together.
     pub bytes: u64,

@@ -9,7 +9,7 @@ pub enum TrainingError {
     /// The order of ranks is wrong.
     #[error("workload.rank_order = \"{order}\": {problem}")]
     Order {
-        /// What was written.
+        /// Order, as it was written.
         order: String,
         /// What is wrong.
         problem: String,
@@ -19,7 +19,7 @@ pub enum TrainingError {
     Key {
         /// Key, without its section.
         key: &'static str,
-        /// Its value.
+        /// Value that the key has.
         value: String,
         /// What is wrong.
         problem: String,

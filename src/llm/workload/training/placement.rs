@@ -12,13 +12,13 @@ use crate::workload::program::{Dim, Group};
 /// The position of a rank in each dimension.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Coords {
-    /// Tensor-parallel index.
+    /// Index among the tensor-parallel ranks.
     pub tp: u32,
-    /// Context-parallel index.
+    /// Index among the context-parallel ranks.
     pub cp: u32,
-    /// Data-parallel index.
+    /// Index among the data-parallel ranks.
     pub dp: u32,
-    /// Pipeline stage.
+    /// Pipeline stage that it belongs to.
     pub pp: u32,
     /// Position among the `dp * cp` ranks of its stage and tensor-parallel index.
     pub data: u32,
@@ -30,7 +30,7 @@ pub struct RankPlacement {
     /// (dimension, degree), fastest first, without `ep`.
     order: Vec<(Dim, u32)>,
     degrees: [u32; 4],
-    /// Expert-parallel degree.
+    /// Degree of expert parallelism: ranks that share experts.
     pub ep: u32,
     /// Whether experts are also spread over tensor-parallel ranks.
     folded: bool,
@@ -41,9 +41,9 @@ pub struct RankPlacement {
 /// The purpose of a communicator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Purpose {
-    /// Tensor-parallel ranks.
+    /// Communication of tensor-parallel ranks.
     Tensor,
-    /// Context-parallel ranks.
+    /// Communication of context-parallel ranks.
     Context,
     /// Gradients of parameters that all `dp * cp` ranks copy.
     Data,
