@@ -41,7 +41,7 @@ class Figure:
 
     def command(self):
         """As the pages show it."""
-        return f"hyperfold run {TABLE1} --shard {self.shard} --jobs 1" if self.shard else f"hyperfold bench {self.name}"
+        return f"hyperfold run {TABLE1} --out out/table1 --shard {self.shard} --jobs 1" if self.shard else f"hyperfold bench {self.name}"
 
 
 ENGINE = [
