@@ -43,8 +43,7 @@ pub fn text(section: &Section, max_rows: usize) -> Vec<String> {
     let mut lines = vec![section.title.clone()];
     if !section.rows.is_empty() {
         let mut table = TextTable::new(headings(section));
-        rows(section, max_rows)
-            .for_each(|row| table.row(row.iter().map(|c| shortened(&printable(c), CLIP).into_owned()).collect()));
+        rows(section, max_rows).for_each(|row| table.row(row.iter().map(|c| cell_text(c)).collect()));
         lines.extend(table.lines().into_iter().map(|l| format!("  {l}")));
     }
     lines.extend(hidden(section, max_rows).map(|n| format!("  {n}")));
@@ -103,8 +102,17 @@ fn hidden(section: &Section, max_rows: usize) -> Option<String> {
     (more > 0).then(|| format!("... and {more} more; --json has all"))
 }
 
-/// Largest number of characters of a cell in text before the dots. Longer values are in the files, and in JSON.
-const CLIP: usize = 57;
+/// Largest number of characters of a cell in text. Longer values are in the files, and in JSON.
+const MAX_CELL_CHARACTERS: usize = 60;
+
+/// A cell as a terminal shows it: at most [`MAX_CELL_CHARACTERS`], dots included.
+fn cell_text(cell: &str) -> String {
+    let text = printable(cell);
+    match text.chars().count() {
+        0..=MAX_CELL_CHARACTERS => text.into_owned(),
+        _ => shortened(&text, MAX_CELL_CHARACTERS - 3).into_owned(),
+    }
+}
 
 /// Column names without the unit that their cells show.
 fn headings(section: &Section) -> Vec<String> {
