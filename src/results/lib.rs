@@ -8,7 +8,7 @@
 //! | [`writer`], [`parquet_file`], [`manifest`], [`events`] | the files that people read, ordered by `exp_id` whatever order experiments end in |
 //! | [`read`] | a folder read back |
 //! | [`dir`], `follow` | the folder of a run, claimed once; a run followed by its folder |
-//! | [`losses`], [`approximate`] | warnings: what a journal has lost, and how far skipped phases may be off |
+//! | [`mod@losses`], [`approximate`] | warnings: what a journal has lost, and how far skipped phases may be off |
 //!
 //! The bytes of results depend on the results only. This crate simulates nothing and prints nothing.
 //! Start with [`record`].
