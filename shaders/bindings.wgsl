@@ -30,7 +30,7 @@ fn packet_kind(meta_word: u32) -> u32 {
     return (meta_word >> META_KIND_SHIFT) & META_KIND_MASK;
 }
 
-// Where the step ends.
+// Returns the time at which the step ends.
 fn step_end() -> u64 {
     return min(exps[exp_row].now + exps[exp_row].step, exps[exp_row].time_limit);
 }

@@ -37,13 +37,13 @@ var<workgroup> n_active: atomic<u32>;
 var<workgroup> lane_levels: array<u64, WORKGROUP>;
 var<workgroup> group_levels: array<u64, LANE_GROUPS>;
 
-// Of lane 0 alone.
+// Only lane 0 uses these variables.
 var<private> solve_round: u32;
 var<private> fill_round: u32;
 var<private> filled_before: u32;
 var<private> takes_all: bool;
 
-// Of all lanes.
+// All lanes have the same values in these variables.
 var<private> network: u32;
 var<private> link_first: u32;
 var<private> carrier_first: u32;
@@ -282,7 +282,7 @@ fn stop(c: u32) {
     }
 }
 
-// Those that were stopped rise no more; the link's level afterwards.
+// Carriers that were stopped rise no more. Returns the link's level afterwards.
 fn leave(link: u32) -> u64 {
     let row = link_first + link;
     let rising = sum_at(word(link, RISING_WEIGHT));

@@ -7,11 +7,11 @@
 @group(0) @binding(3) var<storage, read_write> carriers: array<CarrierRow>;
 // Link, share.
 @group(0) @binding(4) var<storage, read> crossings: array<vec2<u32>>;
-// Of each network: the carriers that are filled, the links that these cross.
+// Each network has the carriers that are filled, then the links that these cross.
 @group(0) @binding(5) var<storage, read_write> lists: array<u32>;
 // Carrier, flows.
 @group(0) @binding(6) var<storage, read> changes: array<vec2<u32>>;
-// Of each workgroup: its network, the first of its changes, how many.
+// Each workgroup has its network, the first of its changes, and their number.
 @group(0) @binding(7) var<storage, read> solutions: array<vec4<u32>>;
 @group(0) @binding(8) var<storage, read_write> told: ToldRates;
 
@@ -21,7 +21,7 @@ struct NetworkRow {
     carrier_first: u32,
     n_carriers: u32,
     crossing_first: u32,
-    // Of its links that are touched, among the lists.
+    // Its first touched link, among the lists.
     touched_first: u32,
     share_bits: u32,
     tolerance_shift: u32,

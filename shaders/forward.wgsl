@@ -76,7 +76,7 @@ fn forward_due(port: u32, end: u64) -> bool {
     return clocks[own_clock(port)] < end;
 }
 
-// Where the port's own next event is kept.
+// Returns the clock that has the port's own next event.
 fn own_clock(port: u32) -> u32 {
     return clock_base + exps[exp_row].end_len + exps[exp_row].nic_len + port;
 }

@@ -4,7 +4,7 @@
 
 use std::ops::RangeInclusive;
 
-/// What is wrong with a list.
+/// A fault in a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadIndexList<'a> {
     /// This part is neither a number nor a range of numbers below the limit.

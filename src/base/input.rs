@@ -109,7 +109,7 @@ pub fn open(path: &Path) -> io::Result<File> {
 /// Returns the bytes of a file that a sweep names.
 ///
 /// # Errors
-/// Those of [`open`], or the file cannot be read.
+/// It fails as [`open`] does, or the file cannot be read.
 pub fn read(path: &Path) -> io::Result<Vec<u8>> {
     read_regular(&allowed(path)?, whole_file_limit())
 }
@@ -117,7 +117,7 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// Returns the text of a file that a sweep names.
 ///
 /// # Errors
-/// Those of [`read`], or the file is not UTF-8.
+/// It fails as [`read`] does, or the file is not UTF-8.
 pub fn read_text(path: &Path) -> io::Result<String> {
     text(read(path)?)
 }
@@ -135,7 +135,7 @@ pub fn tree_fits(bytes: usize) -> bool {
 /// Returns the text of TOML or JSON that a sweep names.
 ///
 /// # Errors
-/// Those of [`read_text`], or the file is longer than [`max_tree_bytes`].
+/// It fails as [`read_text`] does, or the file is longer than [`max_tree_bytes`].
 pub fn read_tree(path: &Path) -> io::Result<String> {
     text(read_regular(&allowed(path)?, max_tree_bytes())?)
 }
@@ -143,7 +143,7 @@ pub fn read_tree(path: &Path) -> io::Result<String> {
 /// Returns the text of TOML for one GPU or model that a sweep names.
 ///
 /// # Errors
-/// Those of [`read_tree`], with a lower limit.
+/// It fails as [`read_tree`] does, with a lower limit.
 pub fn read_small_tree(path: &Path) -> io::Result<String> {
     text(read_regular(&allowed(path)?, max_tree_bytes().min(MAX_SMALL_TREE_BYTES))?)
 }
@@ -151,7 +151,7 @@ pub fn read_small_tree(path: &Path) -> io::Result<String> {
 /// Does the same as [`read_tree`] for a file that the user names, wherever it lies.
 ///
 /// # Errors
-/// Those of [`read_tree`], except that the file may lie outside the root.
+/// It fails as [`read_tree`] does, but the file may lie outside the root.
 pub fn read_tree_anywhere(path: &Path) -> io::Result<String> {
     text(read_regular(path, max_tree_bytes())?)
 }
@@ -164,7 +164,7 @@ pub fn max_table_bytes() -> u64 {
 /// Returns the text of a table that a sweep names and whose rows are kept.
 ///
 /// # Errors
-/// Those of [`read_text`], or the file is longer than [`max_table_bytes`].
+/// It fails as [`read_text`] does, or the file is longer than [`max_table_bytes`].
 pub fn read_table(path: &Path) -> io::Result<String> {
     text(read_regular(&allowed(path)?, max_table_bytes())?)
 }
@@ -172,7 +172,7 @@ pub fn read_table(path: &Path) -> io::Result<String> {
 /// Opens a table that the user names. Its rows are read one after another, and each has a limit of length.
 ///
 /// # Errors
-/// Those of [`open_anywhere`].
+/// It fails as [`open_anywhere`] does.
 pub fn open_table_anywhere(path: &Path) -> io::Result<Rows<File>> {
     Ok(Rows::new(open_anywhere(path)?))
 }
@@ -180,7 +180,7 @@ pub fn open_table_anywhere(path: &Path) -> io::Result<Rows<File>> {
 /// Does the same for a table that a sweep names.
 ///
 /// # Errors
-/// Those of [`open`].
+/// It fails as [`open`] does.
 pub fn open_table(path: &Path) -> io::Result<Rows<File>> {
     Ok(Rows::new(open(path)?))
 }
@@ -215,7 +215,7 @@ pub fn read_anywhere(path: &Path, max_bytes: u64) -> io::Result<Vec<u8>> {
 /// Returns the text of such a file.
 ///
 /// # Errors
-/// Those of [`read_anywhere`], or the file is not UTF-8.
+/// It fails as [`read_anywhere`] does, or the file is not UTF-8.
 pub fn read_text_anywhere(path: &Path, max_bytes: u64) -> io::Result<String> {
     text(read_anywhere(path, max_bytes)?)
 }

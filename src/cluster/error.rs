@@ -28,7 +28,7 @@ pub enum ClusterError {
         path: PathBuf,
         /// Line number, counted from 1.
         line: u64,
-        /// What is wrong, and what would be right.
+        /// The fault and its remedy, in words for the user.
         why: String,
     },
     /// A job asks for more GPUs than it could ever get.

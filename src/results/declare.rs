@@ -199,7 +199,7 @@ pub(crate) struct TextRow<'a> {
 /// A field that does not hold what its column must.
 pub(crate) struct BadField {
     pub column: &'static str,
-    /// What it must be.
+    /// A description of values that would be right.
     pub want: &'static str,
 }
 

@@ -19,7 +19,7 @@ pub struct MeasuredTable {
     pub rows: Vec<MeasuredRow>,
 }
 
-/// What is wrong with the files of a table.
+/// A fault in the files of a table.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     /// A file cannot be read, or is no CSV with the columns of measured values.
@@ -27,7 +27,7 @@ pub enum TableError {
     File {
         /// Path of the file.
         file: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         why: String,
     },
     /// A row names no experiment of the sweep, or has a value that cannot be.
@@ -35,7 +35,7 @@ pub enum TableError {
     Row {
         /// Path of the file.
         file: String,
-        /// What is wrong, and in which row.
+        /// The fault, and the row that it is in.
         why: String,
     },
     /// The sweep file is wrong.

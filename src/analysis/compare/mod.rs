@@ -83,7 +83,7 @@ pub enum CompareError {
     Pick {
         /// The experiment as the user wrote it.
         pick: String,
-        /// What is wrong with it.
+        /// Its fault, in words for the user.
         why: String,
     },
     /// The condition of a gate cannot be read.
@@ -91,7 +91,7 @@ pub enum CompareError {
     Gate {
         /// The condition as the user wrote it.
         text: String,
-        /// What is wrong with it.
+        /// Its fault, in words for the user.
         why: String,
     },
 }

@@ -27,7 +27,7 @@ pub enum LoadError {
     Csv {
         /// Path of the file.
         path: PathBuf,
-        /// What is wrong, and in which line.
+        /// The fault, and the line that it is in.
         source: csv::Error,
     },
 }

@@ -81,7 +81,7 @@ pub enum SpecError {
     Syntax {
         /// Place of the text that is no TOML.
         place: Place,
-        /// What is wrong, as the parser says it.
+        /// The fault, in the words of the parser.
         why: String,
     },
     /// There is no such key.
@@ -113,7 +113,7 @@ pub enum SpecError {
         key: String,
         /// Value, as it was written.
         value: String,
-        /// What it must be.
+        /// A description of values that would be right.
         why: String,
     },
     /// A key must be written.
@@ -131,7 +131,7 @@ pub enum SpecError {
     Sweep {
         /// Place where it was written.
         place: Place,
-        /// What is wrong.
+        /// The fault, in words for the user.
         why: String,
     },
 }

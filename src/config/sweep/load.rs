@@ -149,7 +149,7 @@ impl Sweep {
     /// Does the same for a text. `path` is used in messages, and the paths in the text are relative to its folder.
     ///
     /// # Errors
-    /// Those of [`Sweep::load`].
+    /// It fails as [`Sweep::load`] does.
     pub fn parse(text: &str, path: &Path) -> Result<Sweep, SpecError> {
         parse(text, path, &SetOverrides::default())
     }
@@ -157,7 +157,7 @@ impl Sweep {
     /// Returns the same sweep, with keys set as `--set KEY=VALUE` sets them.
     ///
     /// # Errors
-    /// Those of [`Sweep::load`], or a key is an axis.
+    /// It fails as [`Sweep::load`] does, or a key is an axis.
     pub fn with_set(&self, set: &[String]) -> Result<Sweep, SpecError> {
         let mut sweep = parse_with(&self.resolved_toml, &self.path, &SetOverrides(set.to_vec()), &self.registry)?;
         // The resolved text contains the values of included files, but does not name the files.

@@ -102,7 +102,7 @@ impl GpuDevice {
     /// Reads a mappable buffer (`MAP_READ`) after everything submitted so far. Returns its words.
     ///
     /// # Errors
-    /// Those of [`GpuDevice::wait`], or the mapping itself failed.
+    /// It fails as [`GpuDevice::wait`] does, or the mapping itself failed.
     pub fn read_words(&self, staging: &wgpu::Buffer) -> Result<Vec<u32>, GpuError> {
         let failed = |reason: String| GpuError::ReadBack { adapter: self.report.name.clone(), reason };
         let (sender, receiver) = std::sync::mpsc::channel();

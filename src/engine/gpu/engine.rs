@@ -22,7 +22,7 @@ impl GpuEngine {
     /// Makes an engine on an adapter that has passed its self-test. Takes over the device's error handlers.
     ///
     /// # Errors
-    /// Those of [`GpuEngine::new`].
+    /// It fails as [`GpuEngine::new`] does.
     pub fn on(gpu: &GpuDevice) -> Result<Self, RunError> {
         Self::new(gpu.device.clone(), gpu.queue.clone(), &gpu.device.limits())
     }

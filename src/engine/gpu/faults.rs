@@ -219,7 +219,7 @@ impl Faults {
     /// Passes the first `bytes` bytes of a mappable buffer to `take`, after everything submitted so far.
     ///
     /// # Errors
-    /// Those of [`Faults::wait`], or the mapping failed.
+    /// It fails as [`Faults::wait`] does, or the mapping failed.
     pub fn read(
         &self,
         device: &wgpu::Device,

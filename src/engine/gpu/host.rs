@@ -115,7 +115,7 @@ impl GpuEngine {
     /// [`GpuEngine::new`], with workgroups of `workgroup` invocations: a multiple of 16 from 64 to 256.
     ///
     /// # Errors
-    /// Those of [`GpuEngine::new`].
+    /// It fails as [`GpuEngine::new`] does.
     pub fn with_workgroup(
         device: wgpu::Device,
         queue: wgpu::Queue,
@@ -377,7 +377,7 @@ impl GpuEngine {
     /// Uploads `experiments`. Tests also use it to run single systems and compare after each of them.
     ///
     /// # Errors
-    /// Those of [`GpuEngine::run`].
+    /// It fails as [`GpuEngine::run`] does.
     pub fn upload(&self, experiments: &[&Tables]) -> Result<Resident, RunError> {
         Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), experiments)
     }
@@ -385,7 +385,7 @@ impl GpuEngine {
     /// Runs one system of one step over all running experiments of `resident`. Reads them back into `experiments`, if given.
     ///
     /// # Errors
-    /// Those of [`GpuEngine::run`].
+    /// It fails as [`GpuEngine::run`] does.
     pub fn run_system(
         &mut self,
         resident: &Resident,
@@ -413,7 +413,7 @@ impl GpuEngine {
     /// steps.
     ///
     /// # Errors
-    /// Those of [`GpuEngine::run`].
+    /// It fails as [`GpuEngine::run`] does.
     pub fn compile(&mut self) -> Result<(), RunError> {
         self.kernels.prepare(&self.device, &self.faults, EntryPoint::Fused)?;
         // An empty experiment: a header without rows.

@@ -64,7 +64,7 @@ impl AdapterTest {
 /// Opens an adapter, runs the self-test on it, and compiles the kernel that most runs need, for at most `patience`.
 ///
 /// # Errors
-/// Those of [`open_untested`]. A failed sub-test is in the returned value.
+/// It fails as [`open_untested`] does. A failed sub-test is in the returned value.
 pub fn test(found: &FoundAdapter, patience: Duration) -> Result<AdapterTest, GpuError> {
     let device = open_untested(found)?;
     let self_test = selftest::run(&device);

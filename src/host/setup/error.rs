@@ -275,7 +275,7 @@ pub enum SetupError {
     File {
         /// Path of the file.
         file: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         why: String,
     },
 }

@@ -30,7 +30,7 @@ pub enum ServerError {
     Xml {
         /// Path of the XML file.
         file: String,
-        /// What is wrong, and in which line.
+        /// The fault, and the line that it is in.
         error: XmlError,
     },
     /// The keys and the XML file name different numbers of GPUs.
@@ -58,7 +58,7 @@ pub enum ServerError {
     Gpu {
         /// Path of the XML file.
         file: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         why: String,
     },
     /// `NCCL_IB_HCA` leaves no NIC.

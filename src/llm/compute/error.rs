@@ -18,7 +18,7 @@ pub enum Error {
     Gpu {
         /// Name of the GPU.
         name: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         message: String,
     },
     /// There is no such data type.
@@ -34,7 +34,7 @@ pub enum Error {
         file: String,
         /// Number of the line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The fault, in words for the user.
         message: String,
     },
     /// A kernel database has no row for the GPU.
@@ -54,7 +54,7 @@ pub enum Error {
         file: String,
         /// Number of the line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The fault, in words for the user.
         message: String,
     },
     /// A tree model cannot be read.
@@ -62,7 +62,7 @@ pub enum Error {
     Trees {
         /// Path of the file.
         file: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         message: String,
     },
 }

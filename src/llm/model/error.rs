@@ -20,7 +20,7 @@ pub enum ModelError {
     Syntax {
         /// The file and, if known, the line.
         place: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         why: String,
     },
     /// A model's table has a wrong value.
@@ -32,7 +32,7 @@ pub enum ModelError {
         key: &'static str,
         /// Value, as it was written.
         value: String,
-        /// What it must be.
+        /// A description of values that would be right.
         expected: String,
     },
     /// A key of the sweep file that does not fit the model, the cluster or another key.
@@ -42,7 +42,7 @@ pub enum ModelError {
         key: &'static str,
         /// Value that the key has.
         value: String,
-        /// What it must be.
+        /// A description of values that would be right.
         expected: String,
     },
 }

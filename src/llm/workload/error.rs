@@ -23,7 +23,7 @@ pub enum WorkloadError {
         key: &'static str,
         /// Value that the key has.
         value: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
 }

@@ -72,7 +72,7 @@ pub enum RouteError {
         policy: String,
         /// Number of the flow.
         flow: u32,
-        /// What is wrong with its route.
+        /// The fault of its route, in words.
         why: String,
     },
 }

@@ -38,7 +38,7 @@ pub enum FileError {
         path: String,
         /// Number of the line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
 }

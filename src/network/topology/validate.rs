@@ -64,7 +64,7 @@ pub enum TopologyError {
         a: u32,
         /// Id of the node at the other end.
         b: u32,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// Nothing can reach a host.
@@ -99,7 +99,7 @@ pub enum TopologyError {
         key: &'static str,
         /// Value that the key has.
         value: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// The ns-3 form cannot hold something of the network.

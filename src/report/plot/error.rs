@@ -19,7 +19,7 @@ pub enum PlotError {
         option: &'static str,
         /// The name that the user wrote.
         name: String,
-        /// What is wrong with it.
+        /// Its fault, in words for the user.
         why: String,
     },
     /// A condition on the rows cannot be read or decided.
@@ -27,7 +27,7 @@ pub enum PlotError {
     Where {
         /// The condition as the user wrote it.
         condition: String,
-        /// What is wrong with it.
+        /// Its fault, in words for the user.
         why: String,
     },
     /// The run did not write a file that the figure needs.

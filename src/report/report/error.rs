@@ -24,7 +24,7 @@ pub enum ReportError {
     Csv {
         /// Path of the file.
         path: PathBuf,
-        /// What is wrong, and in which line.
+        /// The fault, and the line that it is in.
         source: csv::Error,
     },
     /// The page cannot be written.

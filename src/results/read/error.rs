@@ -37,7 +37,7 @@ pub enum ReadError {
     Manifest {
         /// Path of the file.
         path: PathBuf,
-        /// What is wrong, and where.
+        /// The fault, and its place.
         source: serde_json::Error,
     },
     /// A Parquet file is damaged.
@@ -53,7 +53,7 @@ pub enum ReadError {
     Csv {
         /// Path of the file.
         path: PathBuf,
-        /// What is wrong, and in which line.
+        /// The fault, and the line that it is in.
         source: csv::Error,
     },
     /// A cell of a CSV file has a wrong value.
@@ -67,7 +67,7 @@ pub enum ReadError {
         column: String,
         /// Text that stands in the cell.
         value: String,
-        /// What it must be.
+        /// A description of values that would be right.
         want: &'static str,
     },
     /// A table lacks columns or rows.
@@ -75,7 +75,7 @@ pub enum ReadError {
     Table {
         /// Path of the file.
         path: PathBuf,
-        /// What is wrong.
+        /// The fault, in words for the user.
         why: String,
     },
     /// A table needs more memory than may be used.

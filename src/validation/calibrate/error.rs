@@ -14,7 +14,7 @@ pub enum CalibrateError {
         file: String,
         /// Line number, counted from 1.
         line: u64,
-        /// What is wrong, and what would be right.
+        /// The fault and its remedy, in words for the user.
         why: String,
     },
     /// An input file as a whole is wrong.
@@ -22,7 +22,7 @@ pub enum CalibrateError {
     File {
         /// The file, as the user named it.
         file: String,
-        /// What is wrong, and what would be right.
+        /// The fault and its remedy, in words for the user.
         why: String,
     },
     /// A value of `--fit` is wrong.
@@ -30,7 +30,7 @@ pub enum CalibrateError {
     Parameter {
         /// The value as typed.
         text: String,
-        /// What is wrong, and what would be right.
+        /// The fault and its remedy, in words for the user.
         why: String,
     },
     /// The sweep cannot be run.

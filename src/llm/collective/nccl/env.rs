@@ -23,7 +23,7 @@ pub enum EnvError {
         name: String,
         /// Value, as it was written.
         value: String,
-        /// What it must be.
+        /// A description of values that would be right.
         right: &'static str,
     },
     /// The variables exclude every algorithm or protocol.

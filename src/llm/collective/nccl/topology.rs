@@ -14,7 +14,7 @@ use roxmltree::{Document, Node};
 pub struct XmlError {
     /// Number of the line, from 1.
     pub line: u32,
-    /// What is wrong.
+    /// The fault, in words for the user.
     pub what: String,
 }
 

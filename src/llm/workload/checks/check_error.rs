@@ -10,7 +10,7 @@ pub enum CheckError {
     Rank {
         /// Rank that is wrong.
         rank: u32,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// A group is wrong.
@@ -18,7 +18,7 @@ pub enum CheckError {
     Group {
         /// Index of the group.
         group: u32,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// An op is wrong.
@@ -30,7 +30,7 @@ pub enum CheckError {
         op: u32,
         /// Name of the op.
         name: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// Members of a group call different collectives.

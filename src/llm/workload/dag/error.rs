@@ -3,7 +3,7 @@
 use crate::workload::checks::check_error::CheckError;
 use hyperfold_network::topology::FileError;
 
-/// What is wrong with the graph, and where.
+/// The fault of the graph, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DagError {
     /// The file cannot be read.
@@ -14,7 +14,7 @@ pub enum DagError {
     Syntax {
         /// Path of the file.
         path: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         message: String,
     },
     /// A node is wrong.
@@ -26,7 +26,7 @@ pub enum DagError {
         line: u64,
         /// Id of the node.
         id: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// A group is wrong.
@@ -36,7 +36,7 @@ pub enum DagError {
         path: String,
         /// Name of the group.
         group: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// The programs break a rule.

@@ -15,7 +15,7 @@ pub enum ImportError {
     Path {
         /// Path of the file.
         path: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// A binary file is damaged.
@@ -25,7 +25,7 @@ pub enum ImportError {
         path: String,
         /// Position of the fault, in bytes from 0.
         at: usize,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// A node of a trace is wrong.
@@ -35,7 +35,7 @@ pub enum ImportError {
         path: String,
         /// Id of the node.
         node: u64,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// The file as a whole is wrong.
@@ -43,7 +43,7 @@ pub enum ImportError {
     Graph {
         /// Path of the file.
         path: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// The file does not fit the number of ranks.
@@ -53,7 +53,7 @@ pub enum ImportError {
         path: String,
         /// Number of ranks.
         ranks: u32,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
 }

@@ -22,7 +22,7 @@ pub enum ServingError {
         path: PathBuf,
         /// Number of the line, from 1.
         line: u64,
-        /// What is wrong.
+        /// The fault, in words for the user.
         why: String,
     },
     /// A trace has no request.
@@ -60,7 +60,7 @@ pub enum ServingError {
     TooLong {
         /// Number of the request.
         request: usize,
-        /// Where the request is written, in words.
+        /// The place of the request in its file, in words.
         place: String,
         /// Tokens of its prompt and answer.
         tokens: u64,

@@ -11,7 +11,7 @@ pub enum TrainingError {
     Order {
         /// Order, as it was written.
         order: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// A key of the workload is wrong.
@@ -21,7 +21,7 @@ pub enum TrainingError {
         key: &'static str,
         /// Value that the key has.
         value: String,
-        /// What is wrong.
+        /// The fault, in words for the user.
         problem: String,
     },
     /// The model cannot have the layout.
