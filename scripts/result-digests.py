@@ -3,6 +3,8 @@
 
     scripts/result-digests.py BINARY --out FILE            run every case, write one line per case and file
     scripts/result-digests.py BINARY --compare FILE        run every case, say which lines differ (exit 1 if any does)
+    scripts/result-digests.py BINARY --compare FILE --engine gpu --every
+                                                           the same on a GPU: the lines are the same
     scripts/result-digests.py BINARY --compare FILE --memo off
                                                            the same for cases that are folded, without a memo: the lines are the same
 
@@ -540,6 +542,7 @@ def main():
     parser.add_argument("--out", type=pathlib.Path, help="write the lines to this file")
     parser.add_argument("--compare", type=pathlib.Path, help="say which lines differ from this file's")
     parser.add_argument("--engine", choices=("cpu", "gpu"), default="cpu", help="gpu: a subset, whose lines are those of the CPU engine")
+    parser.add_argument("--every", action="store_true", help="with --engine gpu: every case, for an adapter that is no software")
     parser.add_argument("--memo", choices=("on", "off"), default="on", help="off: cases that are folded, without a memo; their lines are those with it")
     parser.add_argument("--jobs", type=int, default=2, help="threads of a run (default 2)")
     parser.add_argument("--parallel", type=int, default=2, help="runs at a time (default 2)")
@@ -556,7 +559,7 @@ def main():
                 key, name, value = line.split()
                 before[(key, name)] = value
     chosen = [c for c in cases() if not args.only or re.search(args.only, c.key)]
-    if args.engine == "gpu":
+    if args.engine == "gpu" and not args.every:
         chosen = gpu_subset(chosen)
     if args.memo == "off":
         chosen = folded_subset(chosen)
