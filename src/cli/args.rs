@@ -133,8 +133,17 @@ pub struct DoctorArgs {
 
 #[derive(Debug, Args)]
 pub struct BenchArgs {
-    /// The benchmark [default: all]
+    /// The benchmark, or `gpu`: what a GPU does, by number of experiments [default: all benchmarks but `gpu`]
     pub name: Option<String>,
+    /// Writes the lines of `gpu` to FILE as well, each as soon as it is measured
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// `gpu` starts no measurement that it expects to end after SECONDS
+    #[arg(long, value_name = "SECONDS")]
+    pub budget: Option<f64>,
+    /// `gpu` measures adapter number N of `hyperfold doctor`
+    #[arg(long, value_name = "N")]
+    pub device: Option<usize>,
     /// List the benchmarks
     #[arg(long)]
     pub list: bool,

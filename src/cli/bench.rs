@@ -6,16 +6,31 @@ use anyhow::anyhow;
 
 use super::args::BenchArgs;
 use super::exit::{CliError, Exit};
-use super::measurement::BenchRow;
+use super::measurement::{BenchInfo, BenchRow};
 use super::output::is_closed;
-use super::{benchmarks, say, table};
+use super::{benchmark_gpu, benchmarks, say, table};
+
+/// The benchmark of a device, which has a table of its own.
+const GPU: &str = "gpu";
 
 /// Lists benchmarks, or runs them.
 ///
 /// # Errors
 /// The name is unknown, or a benchmark cannot run.
 pub fn execute(args: &BenchArgs) -> Result<Exit, CliError> {
-    let all = benchmarks::list();
+    if args.name.as_deref() == Some(GPU) && !args.list {
+        return benchmark_gpu::execute(args).map(|()| Exit::Ok).map_err(CliError::broken);
+    }
+    if args.out.is_some() || args.budget.is_some() || args.device.is_some() {
+        return Err(CliError::bad_input(anyhow!("--out, --budget and --device belong to `hyperfold bench {GPU}`")));
+    }
+    let mut all = benchmarks::list();
+    if args.list {
+        all.push(BenchInfo {
+            name: GPU.into(),
+            about: "what a GPU does, by number of experiments side by side".into(),
+        });
+    }
     let chosen: Vec<_> = all.iter().filter(|b| args.name.as_ref().is_none_or(|name| *name == b.name)).collect();
     if let (Some(name), true) = (&args.name, chosen.is_empty()) {
         let names: Vec<&str> = all.iter().map(|b| b.name.as_str()).collect();

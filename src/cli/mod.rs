@@ -5,6 +5,7 @@
 
 pub mod args;
 pub mod bench;
+mod benchmark_gpu;
 mod benchmark_memo;
 mod benchmark_workloads;
 pub mod benchmarks;

@@ -473,6 +473,79 @@ enum Pause {
     Stopped,
 }
 
+impl GpuEngine {
+    /// Whether the device's own clock can time passes.
+    pub(super) fn has_timestamps(&self) -> bool {
+        self.device.features().contains(wgpu::Features::TIMESTAMP_QUERY)
+    }
+
+    /// Length of a tick of the device's clock, in ns.
+    pub(super) fn timestamp_period(&self) -> f32 {
+        self.queue.get_timestamp_period()
+    }
+
+    pub(super) fn timestamps(&self, count: u32) -> wgpu::QuerySet {
+        self.device.create_query_set(&wgpu::QuerySetDescriptor { label: None, ty: wgpu::QueryType::Timestamp, count })
+    }
+
+    pub(super) fn encoder(&self, label: &'static str) -> wgpu::CommandEncoder {
+        self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some(label) })
+    }
+
+    pub(super) fn prepare(&mut self, kernel: EntryPoint) -> Result<(), RunError> {
+        self.kernels.prepare(&self.device, &self.faults, kernel)
+    }
+
+    pub(super) fn set_steps(&self, resident: &Resident, steps: u32, rows: &[u32]) {
+        resident.set_control(&self.queue, steps, rows);
+    }
+
+    /// Appends a dispatch of `kernel` over the experiments in `rows`.
+    pub(super) fn dispatch(&self, pass: &mut wgpu::ComputePass, kernel: EntryPoint, exps: &[Exp], rows: &[u32]) {
+        self.dispatch_system(pass, kernel, exps, rows);
+    }
+
+    /// Waits until everything submitted so far is done.
+    pub(super) fn finish_transfers(&self) -> Result<(), RunError> {
+        self.queue.submit([]);
+        self.faults.wait(&self.device)
+    }
+
+    pub(super) fn download(&self, resident: &Resident, experiments: &mut [&mut Tables]) -> Result<(), RunError> {
+        resident.download(&self.device, &self.queue, &self.faults, experiments)
+    }
+
+    /// Submits `encoder`, waits for its end, and reads the first `count` of `queries`.
+    pub(super) fn submit_and_read_timestamps(
+        &self,
+        mut encoder: wgpu::CommandEncoder,
+        queries: Option<&wgpu::QuerySet>,
+        count: u32,
+    ) -> Result<Vec<u64>, RunError> {
+        let Some(queries) = queries else {
+            self.queue.submit([encoder.finish()]);
+            return self.faults.wait(&self.device).map(|()| Vec::new());
+        };
+        let bytes = 8 * u64::from(count);
+        let buffer = |usage| {
+            self.device.create_buffer(&wgpu::BufferDescriptor {
+                label: Some("timestamps"),
+                size: bytes,
+                usage,
+                mapped_at_creation: false,
+            })
+        };
+        let resolved = buffer(wgpu::BufferUsages::QUERY_RESOLVE | wgpu::BufferUsages::COPY_SRC);
+        let staging = buffer(wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
+        encoder.resolve_query_set(queries, 0..count, &resolved, 0);
+        encoder.copy_buffer_to_buffer(&resolved, 0, &staging, 0, bytes);
+        self.queue.submit([encoder.finish()]);
+        let mut ticks = Vec::new();
+        self.faults.read(&self.device, &staging, bytes, |bytes| ticks = bytemuck::pod_collect_to_vec(bytes))?;
+        Ok(ticks)
+    }
+}
+
 fn begin<'a>(encoder: &'a mut wgpu::CommandEncoder, resident: &Resident) -> wgpu::ComputePass<'a> {
     let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes: None });
     pass.set_bind_group(0, resident.group(), &[]);
