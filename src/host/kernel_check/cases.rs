@@ -67,6 +67,9 @@ impl Draft {
     }
 }
 
+/// A task graph with messages of about so many bytes.
+type GraphShape = fn(u64) -> TaskGraph;
+
 /// Nine cases for the check before a run: every congestion control, a loss, a pause, task graphs and gates, a resumed step.
 pub fn short() -> Vec<KernelCase> {
     let mut drafts: Vec<Draft> = CONTROLS[..4].iter().map(|&cc| marks(cc)).collect();
@@ -85,7 +88,7 @@ pub fn all() -> Vec<KernelCase> {
         drafts.extend([marks(cc), one_path(cc), losses(cc), pauses(cc)]);
     }
     drafts.extend(variants());
-    let shapes: [(&str, fn(u64) -> TaskGraph); 4] = [
+    let shapes: [(&str, GraphShape); 4] = [
         ("ring", graphs::ring),
         ("all-to-all", graphs::all_to_all),
         ("meetings", graphs::meetings),

@@ -75,12 +75,12 @@ fn run_to_end(
     known: &[KnownCase],
     tables: &mut [OwnedTables],
 ) -> Result<Report, RunError> {
-    let most: u64 = known.iter().map(|case| case.want.exps[0].steps).sum();
+    let steps_of_all: u64 = known.iter().map(|case| case.want.exps[0].steps).sum();
     let (mut last, mut idle) = (0, 0);
     let mut go_on = |progress: &DispatchProgress| {
         idle = if progress.steps == last { idle + 1 } else { 0 };
         last = progress.steps;
-        progress.steps <= most && idle < IDLE_DISPATCHES
+        progress.steps <= steps_of_all && idle < IDLE_DISPATCHES
     };
     OwnedTables::with_views(tables, |batch| engine.run(batch, mode, PACKET_LIMIT, &mut go_on))
 }

@@ -113,15 +113,15 @@ fn network(random: &mut RandomStream, shape: &Shape) -> MaxMin {
 }
 
 /// Changes flows of `network`, of most carriers or of a few, and solves it. Returns what has changed.
-fn changed(random: &mut RandomStream, network: &mut MaxMin, most: bool) -> Vec<FlowsChange> {
+fn changed(random: &mut RandomStream, network: &mut MaxMin, many: bool) -> Vec<FlowsChange> {
     let n = network.network().carriers.len() as u32;
-    let carriers: Vec<u32> = match most {
+    let carriers: Vec<u32> = match many {
         true => (0..n).filter(|_| random.below(10) < 6).collect(),
         false => (0..1 + random.below(4)).map(|_| random.below(n)).collect(),
     };
     let mut changes: Vec<FlowsChange> = Vec::new();
     for carrier in carriers {
-        let flows = if !most && random.below(10) < 4 { 0 } else { 1 + random.below(4) };
+        let flows = if !many && random.below(10) < 4 { 0 } else { 1 + random.below(4) };
         if network.flows(carrier) != flows && changes.iter().all(|c| c.carrier != carrier) {
             changes.push(FlowsChange { carrier, flows });
         }
