@@ -2,13 +2,15 @@
 
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use crate::support::gpu;
+use hyperfold_columns::Tables;
 use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_engine::cpu::engine::CpuEngine;
 use hyperfold_engine::gpu::adapter::list_adapters;
 use hyperfold_engine::gpu::{GpuEngine, Mode};
-use hyperfold_engine::{Engine, EngineError};
+use hyperfold_engine::{Engine, EngineError, SliceOutcome};
 use hyperfold_host::kernel_check::known::{KnownCase, digest};
 use hyperfold_host::kernel_check::{CheckedEngine, cases, packets, rates, steps};
 use hyperfold_host::{QueuedExperiment, RunEvent, RunOptions, Worker, run_on_devices};
@@ -53,7 +55,7 @@ fn right_kernels_pass_with_every_case() {
 }
 
 #[test]
-fn a_wrong_kernel_is_caught_with_case_and_column() {
+fn a_wrong_kernel_is_caught_and_nothing_of_its_device_is_kept() {
     let known = short();
     let mut engine = with_a_fault();
     let wrong = packets::run(&mut engine, Mode::Fused, &known).unwrap_or_else(|e| panic!("{e}")).wrong;
@@ -66,6 +68,21 @@ fn a_wrong_kernel_is_caught_with_case_and_column() {
     let step = step.expect("a step is wrong");
     assert_eq!(step.system, "fused");
     assert!(step.what.contains(", column ") && step.step < known[0].want.exps[0].steps, "{step}");
+
+    // A run on this device ends on the CPU engine.
+    let (ends, lost, run) = on_device(Box::new(checked(engine)), &mut |why| {
+        assert!(matches!(why, EngineError::Differs(_)), "{why}");
+        Some(Worker { name: "CPU engine".into(), engine: Box::new(CpuEngine), on_pool: true })
+    });
+    run.unwrap();
+    let [first, second] = &lost[..] else { panic!("{lost:?}") };
+    for part in ["computes other results than the CPU engine", "driver ", "column ", "--engine cpu", "doctor --engine"]
+    {
+        assert!(first.contains(part), "{part}: {first}");
+    }
+    assert!(second.contains("2 experiments go to the CPU engine"), "{second}");
+    let (right, ..) = on_device(Box::new(CpuEngine), &mut |_| None);
+    assert_eq!(ends, right);
 }
 
 #[test]
@@ -86,10 +103,10 @@ fn tasks() -> Vec<QueuedExperiment> {
 
 /// Runs the tasks on a device. Returns how each ended, and the messages on lost devices.
 fn on_device(
-    engine: CheckedEngine,
+    engine: Box<dyn Engine>,
     another: &mut dyn FnMut(&EngineError) -> Option<Worker>,
 ) -> (BTreeMap<u64, String>, Vec<String>, Result<(), EngineError>) {
-    let mut workers = vec![Worker { name: "the device".into(), engine: Box::new(engine), on_pool: false }];
+    let mut workers = vec![Worker { name: "the device".into(), engine, on_pool: false }];
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let (mut ends, mut lost) = (BTreeMap::new(), Vec::new());
     let mut tell = |news: RunEvent| -> Result<(), EngineError> {
@@ -105,30 +122,29 @@ fn on_device(
     (ends, lost, run)
 }
 
-#[test]
-fn nothing_of_a_wrong_device_is_kept() {
-    let cpu = || Worker { name: "CPU engine".into(), engine: Box::new(CpuEngine), on_pool: true };
-    let (ends, lost, run) = on_device(checked(with_a_fault()), &mut |why| {
-        assert!(matches!(why, EngineError::Differs(_)), "{why}");
-        Some(cpu())
-    });
-    run.unwrap();
-    let [first, second] = &lost[..] else { panic!("{lost:?}") };
-    for part in ["computes other results than the CPU engine", "driver ", "column ", "--engine cpu", "doctor --engine"]
-    {
-        assert!(first.contains(part), "{part}: {first}");
+/// A device that is wrong from its first batch on.
+struct Differing;
+
+impl Engine for Differing {
+    fn advance(
+        &mut self,
+        _: &mut [Tables],
+        _: u64,
+        _: &(dyn Fn() -> bool + Sync),
+    ) -> Result<SliceOutcome, EngineError> {
+        Err(EngineError::Differs("must be 2".into()))
     }
-    assert!(second.contains("2 experiments go to the CPU engine"), "{second}");
-    let (right, lost, run) = on_device(checked(gpu::engine()), &mut |_| None);
-    run.unwrap();
-    assert_eq!((ends, lost), (right, Vec::new()), "the device that is right ends as the CPU engine did");
+
+    fn slice(&self) -> Duration {
+        Duration::from_millis(1)
+    }
 }
 
 #[test]
 fn a_run_on_a_wrong_device_alone_breaks_off() {
-    let (ends, lost, run) = on_device(checked(with_a_fault()), &mut |_| None);
+    let (ends, lost, run) = on_device(Box::new(Differing), &mut |_| None);
     let error = run.unwrap_err();
-    assert!(matches!(&error, EngineError::Differs(text) if text.contains("must be")), "{error}");
+    assert!(matches!(&error, EngineError::Differs(text) if text == "must be 2"), "{error}");
     assert!(ends.is_empty() && lost.len() == 1, "{ends:?} {lost:?}");
 }
 

@@ -46,7 +46,7 @@ impl CheckedEngine {
         }
         self.packets_passed[mode as usize] = true;
         log::info!(
-            "{}: {} gives the bytes of the CPU engine in {} cases; checked in {:.3} s",
+            "{}: {}, checked in {} cases against the CPU engine: the same bytes, in {:.3} s",
             self.adapter,
             packets::kernels_of(mode),
             known.len(),
@@ -66,7 +66,7 @@ impl CheckedEngine {
         }
         self.rates_passed = true;
         log::info!(
-            "{}: the kernel of fair rates gives the rates of the CPU in {} networks; checked in {:.3} s",
+            "{}: the kernel of fair rates, checked in {} networks: the same rates as on the CPU, in {:.3} s",
             self.adapter,
             rates::NETWORKS,
             clock.elapsed().as_secs_f64()
