@@ -153,26 +153,26 @@ fn pauses(cc: Cc) -> Draft {
 
 /// Other branches of HPCC and DCQCN.
 fn variants() -> Vec<Draft> {
-    let with = |name: &str, cc, change: fn(&mut Transport)| {
+    let variant = |name: &str, cc, change: fn(&mut Transport)| {
         let mut case = SmallCase::incast(cc, LONG_FLOW);
         change(&mut case.transport);
         Draft::new(name.into(), case)
     };
     vec![
-        with("hpcc with additive increase", Cc::Hpcc, |t| {
+        variant("hpcc with additive increase", Cc::Hpcc, |t| {
             t.mi_thresh = 5;
             t.fast_react = false;
             t.ack_interval = 3_000;
             t.buffer_bytes = 220_000;
         }),
-        with("dcqcn with a clamped rate", Cc::Dcqcn, |t| {
+        variant("dcqcn with a clamped rate", Cc::Dcqcn, |t| {
             t.dcqcn_clamp = true;
             t.cnp_interval_ps = 4 * US;
             t.rate_bound = false;
             t.window = true;
             t.dcqcn_fast_recovery = 0;
         }),
-        with("dcqcn with windows and losses", Cc::Dcqcn, |t| {
+        variant("dcqcn with windows and losses", Cc::Dcqcn, |t| {
             t.window = true;
             t.var_window = true;
             t.dcqcn_decrease_ps = 2 * US;
