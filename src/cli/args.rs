@@ -126,6 +126,9 @@ pub struct SchemaArgs {
 
 #[derive(Debug, Args)]
 pub struct DoctorArgs {
+    /// Also run the engine's kernels on every adapter that passes, and compare all bytes with the CPU engine (seconds; in software minutes)
+    #[arg(long)]
+    pub engine: bool,
     /// One JSON object a line: one an adapter, then one with the machine
     #[arg(long)]
     pub json: bool,

@@ -5,13 +5,14 @@
 use std::fs;
 use std::time::Duration;
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use hyperfold_engine::gpu::SubTest;
 use hyperfold_engine::gpu::adapter::{self, AdapterReport, GpuError};
 use hyperfold_engine::gpu::open::{self, AdapterTest, EngineKernels};
 
 use super::args::DoctorArgs;
+use super::doctor_engine::EngineCheck;
 use super::exit::{CliError, Exit};
 use super::machine::{MachineInfo, value_of};
 use super::{say, say_json, table};
@@ -21,10 +22,10 @@ const COMPILE_PATIENCE: Duration = Duration::from_secs(120);
 /// Longest time for compiling with software drivers. They may need minutes; a run waits for that, but this command does not.
 const SOFTWARE_PATIENCE: Duration = Duration::from_secs(20);
 
-/// Reports the machine and every adapter. Succeeds if at least one adapter passes.
+/// Reports the machine and every adapter. Succeeds if at least one adapter passes and, with `--engine`, none differs from the CPU engine.
 ///
 /// # Errors
-/// It has no errors of its own. Without a passing adapter, the exit code is 2.
+/// It has no errors of its own. Without a passing adapter, the exit code is 2; if one differs, 3.
 pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
     let machine = MachineInfo::look();
     if !args.json {
@@ -32,6 +33,7 @@ pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
     }
     let mut passing = 0;
     let mut nvidia = false;
+    let mut wrong = false;
     let found = adapter::list_adapters();
     for adapter in &found {
         let patience = if adapter.report.is_software() { SOFTWARE_PATIENCE } else { COMPILE_PATIENCE };
@@ -39,10 +41,17 @@ pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
         let passed = matches!(&test, Ok(t) if t.passed());
         passing += usize::from(passed);
         nvidia |= passed && adapter.report.name.to_lowercase().contains("nvidia");
+        let check = args.engine.then(|| EngineCheck::of_adapter(adapter, &test));
+        wrong |= check.as_ref().is_some_and(EngineCheck::is_wrong);
         if args.json {
-            say_json(&as_json(&adapter.report, &test));
+            let mut object = as_json(&adapter.report, &test);
+            if let Some(check) = &check {
+                object["engine_check"] = check.as_json();
+            }
+            say_json(&object.to_string());
         } else {
-            as_text(&adapter.report, &test).iter().for_each(|line| say(line));
+            let check = check.iter().flat_map(EngineCheck::as_text);
+            as_text(&adapter.report, &test).into_iter().chain(check).for_each(|line| say(&line));
         }
     }
     let mut install = advice(passing, found.len(), &fs::read_to_string("/etc/os-release").unwrap_or_default());
@@ -52,7 +61,11 @@ pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
         true => say_json(&machine_as_json(&machine, &install)),
         false => install.iter().for_each(|line| say(line)),
     }
-    Ok(if passing > 0 { Exit::Ok } else { Exit::BadInput })
+    Ok(match passing {
+        0 => Exit::BadInput,
+        _ if wrong => Exit::Condition,
+        _ => Exit::Ok,
+    })
 }
 
 fn machine_as_text(machine: &MachineInfo) -> Vec<String> {
@@ -157,7 +170,7 @@ fn yes(is: bool) -> &'static str {
     if is { "yes" } else { "no" }
 }
 
-fn as_json(report: &AdapterReport, test: &Result<AdapterTest, GpuError>) -> String {
+fn as_json(report: &AdapterReport, test: &Result<AdapterTest, GpuError>) -> Value {
     let (kernels, kernels_seconds) = match test.as_ref().ok().and_then(|test| test.kernels.as_ref()) {
         Some(EngineKernels::Compiled(wall)) => ("compiled".to_string(), Some(wall.as_secs_f64())),
         Some(EngineKernels::NotWithin(patience)) => ("not compiled".to_string(), Some(patience.as_secs_f64())),
@@ -194,7 +207,6 @@ fn as_json(report: &AdapterReport, test: &Result<AdapterTest, GpuError>) -> Stri
         "engine_kernel": kernels,
         "engine_kernel_seconds": kernels_seconds,
     })
-    .to_string()
 }
 
 /// What to install, from the text of `/etc/os-release` (empty if there is none).
@@ -258,9 +270,9 @@ mod tests {
         let self_test = SelfTest { sub_tests, wall: Duration::from_millis(1500) };
         let test = Ok(AdapterTest { self_test, kernels: None });
         insta::assert_snapshot!("doctor_text", as_text(&report(), &test).join("\n"));
-        insta::assert_snapshot!("doctor_json", as_json(&report(), &test));
+        insta::assert_snapshot!("doctor_json", as_json(&report(), &test).to_string());
         let lost = Err(GpuError::NoInt64("llvmpipe".into()));
-        assert!(as_json(&report(), &lost).contains("\"self_test\":\"error\""));
+        assert!(as_json(&report(), &lost).to_string().contains("\"self_test\":\"error\""));
         assert!(as_text(&report(), &lost).last().unwrap().contains("SHADER_INT64"));
     }
 
@@ -290,7 +302,7 @@ mod tests {
             assert_eq!(test.as_ref().is_ok_and(AdapterTest::passed), passes);
             let lines = as_text(&report(), &test);
             assert!(lines.last().is_some_and(|line| line.contains(text)), "{lines:?}");
-            assert!(as_json(&report(), &test).contains(json), "{}", as_json(&report(), &test));
+            assert!(as_json(&report(), &test).to_string().contains(json), "{}", as_json(&report(), &test).to_string());
         }
     }
 

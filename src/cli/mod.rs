@@ -17,6 +17,7 @@ pub mod compare_render;
 mod compare_summary;
 pub mod completions;
 pub mod doctor;
+mod doctor_engine;
 pub mod excerpt;
 pub mod exit;
 pub mod fold;

@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use super::FoldEngine;
-use hyperfold_columns::{Tables, mode};
+use hyperfold_columns::{EndOwner, Tables, mode};
 use hyperfold_engine::fair_rates::RateSolver;
 use hyperfold_engine::{Engine, EngineError, FoldStats, SliceOutcome, is_final, packet_hops};
 
@@ -23,11 +23,18 @@ impl Beside {
     }
 }
 
-/// Whether experiment `t` runs on the host: it has a task graph, samples no round-trip times, and may skip steady phases. An experiment that has
-/// started over stays with the host.
+/// Whether two NICs are linked to each other. In system `nic` one sends on the wire from which the other takes its arrivals, and a device runs both at
+/// once.
+fn links_nics(t: &Tables) -> bool {
+    let nics = t.exps[0].nic_len;
+    t.nics.iter().any(|nic| nic.peer.is_some() && matches!(nic.peer.owner(nics), EndOwner::Nic(_)))
+}
+
+/// Whether experiment `t` runs on the host: two of its NICs are linked to each other; or it has a task graph, samples no round-trip times, and may skip
+/// steady phases. An experiment that has started over stays with the host.
 fn is_hosts(t: &Tables) -> bool {
     let e = &t.exps[0];
-    e.modes & (mode::STEADY | mode::MUST_GAIN) != 0 && !t.tasks.is_empty() && e.rtt_cap == 0
+    links_nics(t) || e.modes & (mode::STEADY | mode::MUST_GAIN) != 0 && !t.tasks.is_empty() && e.rtt_cap == 0
 }
 
 impl Engine for Beside {
@@ -73,5 +80,28 @@ impl Engine for Beside {
 
     fn max_batch_bytes(&self) -> u64 {
         self.device.max_batch_bytes()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use bytemuck::Zeroable;
+    use hyperfold_columns::{Exp, LinkEndIdx, Nic, OwnedTables};
+
+    use super::*;
+
+    #[test]
+    fn linked_nics_stay_with_the_host() {
+        let with_peers = |peers: [LinkEndIdx; 2]| OwnedTables {
+            exps: vec![Exp { nic_len: 2, ..Exp::zeroed() }],
+            nics: peers.map(|peer| Nic { peer, ..Nic::zeroed() }).to_vec(),
+            ..OwnedTables::default()
+        };
+        // Ends 0 and 1 are the NICs, 2 and 3 ports of a switch.
+        for (peers, is_linked) in [([1, 0], true), ([2, 3], false)] {
+            let mut tables = with_peers(peers.map(LinkEndIdx));
+            assert_eq!(is_hosts(&tables.view()), is_linked, "{peers:?}");
+        }
+        assert!(!is_hosts(&with_peers([LinkEndIdx::NONE; 2]).view()));
     }
 }

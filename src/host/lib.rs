@@ -9,6 +9,7 @@
 //! | [`outcomes`] | results are read off rows; timelines and breakdowns of one experiment |
 //! | [`estimates`] | times without packets: closed forms, and walks along task graphs |
 //! | [`memo_file`] | what folding keeps on disk |
+//! | [`kernel_check`] | kernels of a device, held against the CPU engine before they are believed |
 //! | [`cost`] | prices and powers |
 //!
 //! It formats nothing, prints nothing and writes no results: that is `hyperfold-session`'s and `hyperfold-results`'.
@@ -19,6 +20,7 @@
 pub mod batches;
 pub mod cost;
 pub mod estimates;
+pub mod kernel_check;
 pub mod memo_file;
 pub mod outcomes;
 pub mod programs;

@@ -38,6 +38,23 @@ fn people_are_told_the_same() {
     assert!(stdout.contains("CPU engine: ready"), "{stdout}");
 }
 
+/// Compiles all kernels, which takes software Vulkan some time.
+#[test]
+fn the_engine_has_the_bytes_of_the_cpu_on_every_adapter_that_passes() {
+    let Ran { code, stdout, stderr } = doctor(&["--engine", "--json"], &[]);
+    assert_eq!(code, 0, "no adapter passes, or one differs; run scripts/setup-vulkan.sh\n{stdout}{stderr}");
+    let adapters: Vec<serde_json::Value> =
+        stdout.lines().map(|l| serde_json::from_str(l).expect("a JSON object a line")).collect();
+    let checked: Vec<_> = adapters.iter().filter(|a| a["self_test"] == "pass").map(|a| &a["engine_check"]).collect();
+    assert!(!checked.is_empty(), "{stdout}");
+    for check in checked {
+        assert_eq!(check["outcome"], "same", "{check}");
+        let cases = check["cases"].as_array().expect("a list of cases");
+        assert!(cases.len() == 40 && check["systems"] == 8, "{check}");
+        assert!(cases.iter().all(|c| c["sha256_16"].as_str().is_some_and(|d| d.len() == 16)), "{check}");
+    }
+}
+
 /// The Vulkan loader is pointed at no driver at all, as on a machine that has none.
 #[cfg(target_os = "linux")]
 #[test]

@@ -79,7 +79,7 @@ fn what_a_lost_device_had_is_simulated_by_the_other() {
         }
         Ok(())
     };
-    run_on_devices(tasks().into_iter(), &mut workers, &mut || None, &pool, &options, || false, &mut tell).unwrap();
+    run_on_devices(tasks().into_iter(), &mut workers, &mut |_| None, &pool, &options, || false, &mut tell).unwrap();
     assert!(lost.len() == 1 && lost[0].starts_with("first is not used any more: "), "{lost:?}");
     let mut want = BTreeMap::new();
     hyperfold_host::run::<EngineError>(

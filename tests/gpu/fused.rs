@@ -4,6 +4,7 @@ use crate::support;
 use crate::support::{golden, gpu, gpu_graphs, random, small};
 use hyperfold_columns::{OwnedTables, status};
 use hyperfold_engine::gpu::{ExperimentError, GpuEngine, Mode, RunError};
+use hyperfold_host::kernel_check::cases::starve;
 use hyperfold_host::tables::build_tables::BuildOptions;
 
 const PACKET_LIMIT: u64 = 1 << 20;
@@ -11,8 +12,8 @@ const PACKET_LIMIT: u64 = 1 << 20;
 #[test]
 fn fused_runs_end_as_on_the_cpu_in_any_company() {
     let (names, mut before): (Vec<_>, Vec<_>) = small::tables().into_iter().unzip();
-    small::starve(&mut before[0]);
-    small::starve(&mut before[4]);
+    starve(&mut before[0]);
+    starve(&mut before[4]);
     let want = small::on_cpu(&before);
     assert!(want.iter().all(|t| t.exps[0].status == status::DONE));
 
@@ -149,7 +150,7 @@ fn task_graphs_end_as_on_the_cpu() {
     let mut before: Vec<OwnedTables> =
         cases.iter().map(|g| gpu_graphs::tables(g, BuildOptions { rtt_cap: 4, ..Default::default() }).tables).collect();
     // With pools that must grow on the way.
-    before.iter_mut().step_by(3).for_each(small::starve);
+    before.iter_mut().step_by(3).for_each(starve);
     let want = small::on_cpu(&before);
     let mut got = before;
     let report = gpu::run(&mut gpu::shared(), &mut got, Mode::Fused, PACKET_LIMIT, &mut |_| true)

@@ -4,10 +4,12 @@
 
 mod devices;
 mod fused;
+mod kernel_check;
 mod math;
 mod rates;
 mod systems;
 mod wgsl;
+mod wide_selects;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -6,6 +6,8 @@ use hyperfold_columns::{NEVER, OwnedTables, qp, status, task};
 use hyperfold_engine::gpu::{EntryPoint, GpuEngine, Mode};
 use hyperfold_engine::grow;
 use hyperfold_engine::systems::SYSTEMS;
+use hyperfold_host::kernel_check::cases::starve;
+use hyperfold_host::kernel_check::difference::difference;
 use hyperfold_host::tables::build_tables::BuildOptions;
 
 /// Experiments by name, each with the tables that the CPU engine works on.
@@ -41,7 +43,7 @@ fn parity(engine: &mut GpuEngine, experiments: &mut Named, steps: u32) {
             for (row, (experiment, t)) in experiments.iter_mut().enumerate().filter(|(row, _)| took_part[*row]) {
                 let rows = system.rows.count(&t.exps[0]);
                 system.run(&mut t.view(), 0..rows);
-                if let Some(first) = gpu::difference(&got[row], t) {
+                if let Some(first) = difference(&got[row], t) {
                     panic!("{experiment}, step {step}, after {}: {first}", system.name);
                 }
             }
@@ -129,7 +131,7 @@ fn runs_by_system_end_as_on_the_cpu() {
     let short = ["dcqcn", "dctcp", "pauses"];
     let (names, mut before): (Vec<_>, Vec<_>) =
         small::tables().into_iter().filter(|(name, _)| short.contains(name)).unzip();
-    small::starve(&mut before[1]);
+    starve(&mut before[1]);
     let want = small::on_cpu(&before);
     let mut got = before;
     let report = gpu::run(&mut gpu::shared(), &mut got, Mode::PerSystem, 1 << 20, &mut |_| true)

@@ -1,6 +1,6 @@
-//! A device for GPU tests, and the first difference between two sets of tables.
+//! A device for GPU tests.
 
-use hyperfold_columns::{OwnedTables, TABLES, Table};
+use hyperfold_columns::OwnedTables;
 use hyperfold_engine::gpu::{DispatchProgress, GpuEngine, Mode, Report, RunError};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
@@ -48,38 +48,4 @@ pub fn run(
     go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
 ) -> Result<Report, RunError> {
     OwnedTables::with_views(experiments, |experiments| engine.run(experiments, mode, packet_limit, go_on))
-}
-
-/// The first difference: table, row, column, both values.
-pub fn difference(got: &OwnedTables, want: &OwnedTables) -> Option<String> {
-    let pairs = got.as_bytes().into_iter().zip(want.as_bytes());
-    TABLES.iter().zip(pairs).find_map(|(table, (got, want))| words(table, got, want))
-}
-
-fn words(table: &Table, got: &[u8], want: &[u8]) -> Option<String> {
-    let Table { name: table, columns: fields, row_bytes: row, .. } = *table;
-    if got.len() != want.len() {
-        return Some(format!("table {table}: {} rows, must be {}", got.len() / row, want.len() / row));
-    }
-    let at = (0..got.len()).find(|&i| got[i] != want[i])?;
-    let field = fields.iter().rev().find(|f| f.offset <= at % row).expect("the first column is at 0");
-    let wide = field.wgsl.contains("64");
-    let width = if wide { 8 } else { 4 };
-    let from = at - (at % row - field.offset) % width;
-    let value = |bytes: &[u8]| -> u64 {
-        let mut word = [0; 8];
-        word[..width].copy_from_slice(&bytes[from..from + width]);
-        u64::from_le_bytes(word)
-    };
-    let element = (from % row - field.offset) / width;
-    Some(format!(
-        "table {table}, row {}, column {}{}: {} ({:#x}), must be {} ({:#x})",
-        at / row,
-        field.name,
-        if element > 0 { format!("[{element}]") } else { String::new() },
-        value(got),
-        value(got),
-        value(want),
-        value(want)
-    ))
 }

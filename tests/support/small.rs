@@ -1,23 +1,21 @@
 //! Small cases for parity of CPU and GPU: two switches, two trunks, every congestion control and every way to lose or pause.
 
-use hyperfold_columns::{OwnedTables, Packet, PacketIdx};
+use hyperfold_columns::OwnedTables;
+use hyperfold_host::kernel_check::difference::difference;
+use hyperfold_host::kernel_check::dumbbell;
 use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
-use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind};
 use hyperfold_network::transport::{Cc, LossRecovery, RttWindow, Transport};
 
 use super::transports::transport;
 use super::{Case, engine};
 
-/// Hosts on each of the two switches.
-pub const SIDE: u32 = 4;
-const GBPS: u64 = 1_000_000_000;
 const US: u64 = 1_000_000;
 
 /// A case whose congestion control is `cc`: an incast of three hosts of one side and two of the other into host 0, and a flow back.
 pub fn case(cc: Cc) -> Case {
-    let network = dumbbell();
+    let network = dumbbell::dumbbell();
     let mut flows = Vec::new();
     let mut paths = Vec::new();
     let pairs = [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (0, 6), (4, 2), (5, 1), (5, 0)];
@@ -32,44 +30,10 @@ pub fn case(cc: Cc) -> Case {
             dport: 100,
             priority: 3,
         });
-        paths.push(FlowPaths { data: path(src, dst), ack: path(dst, src) });
+        paths.push(FlowPaths { data: dumbbell::paths(src, dst), ack: dumbbell::paths(dst, src) });
     }
     let rtt = RttWindow { rtt_ps: 6_500_000, window_bytes: 20_000 };
     Case { rtt: vec![rtt; flows.len()], network, flows, paths, transport: transport(cc) }
-}
-
-/// Hosts 0 to 3 on switch 8, 4 to 7 on switch 9; two trunks of other rates between them.
-fn dumbbell() -> Network {
-    let hosts = 2 * SIDE;
-    let mut links: Vec<Link> = (0..hosts)
-        .map(|h| Link {
-            a: h,
-            b: hosts + h / SIDE,
-            rate_bps: if h < SIDE { 25 * GBPS } else { 40 * GBPS },
-            delay_ps: US,
-        })
-        .collect();
-    links.push(Link { a: hosts, b: hosts + 1, rate_bps: 40 * GBPS, delay_ps: US + 500_000 });
-    links.push(Link { a: hosts, b: hosts + 1, rate_bps: 100 * GBPS, delay_ps: US });
-    let nodes = (0..hosts + 2)
-        .map(|id| Node {
-            kind: if id < hosts { NodeKind::Host } else { NodeKind::Switch },
-            id,
-            server: if id < hosts { id } else { u32::MAX },
-        })
-        .collect();
-    Network { nodes, links, ranks: (0..hosts).collect(), nvlink: None, tiered: false }
-}
-
-/// All shortest paths: up, over either trunk where it must cross, down.
-fn path(src: u32, dst: u32) -> Vec<Vec<ArcIdx>> {
-    let (up, down) = (2 * src, 2 * dst + 1);
-    let (from, to) = (src / SIDE, dst / SIDE);
-    if from == to {
-        return vec![vec![up, down]];
-    }
-    let trunks = 2 * SIDE;
-    (trunks..trunks + 2).map(|link| vec![up, 2 * link + from, down]).collect()
 }
 
 /// Every case by name: five congestion controls, and variants that pause, drop, go back, hold answers and keep records.
@@ -149,21 +113,6 @@ pub fn tables() -> Vec<(&'static str, OwnedTables)> {
         .collect()
 }
 
-/// Takes packets away from every pool, so that it must grow on the way.
-pub fn starve(t: &mut OwnedTables) {
-    for n in 0..t.nics.len() {
-        let keep = t.nics[n].worst;
-        let mut p = t.nics[n].free_head;
-        for _ in 1..keep {
-            p = t.packets[p].next;
-        }
-        if t.nics[n].free_n > keep {
-            t.packets[p] = Packet { next: PacketIdx::NONE, ..t.packets[p] };
-            t.nics[n].free_n = keep;
-        }
-    }
-}
-
 /// What the CPU engine makes of them.
 pub fn on_cpu(before: &[OwnedTables]) -> Vec<OwnedTables> {
     let mut after = before.to_vec();
@@ -176,7 +125,7 @@ pub fn on_cpu(before: &[OwnedTables]) -> Vec<OwnedTables> {
 /// Panics with the first difference between what came out and what should have.
 pub fn compare(names: &[&str], got: &[OwnedTables], want: &[OwnedTables]) {
     for ((name, got), want) in names.iter().zip(got).zip(want) {
-        if let Some(first) = super::gpu::difference(got, want) {
+        if let Some(first) = difference(got, want) {
             panic!("{name}: {first}");
         }
     }

@@ -32,6 +32,19 @@ impl GpuEngine {
         self.mode = mode;
     }
 
+    /// How `batch` is dispatched.
+    pub fn mode_of(&self, batch: &[Tables]) -> Mode {
+        self.mode.unwrap_or_else(|| Self::mode_for(batch))
+    }
+
+    /// Replaces the text of the kernel that solves rates. Tests show with it that a wrong kernel is found.
+    ///
+    /// # Errors
+    /// The device allows no workgroup that the kernel can have.
+    pub fn change_rates_kernel(&mut self, change: impl FnOnce(String) -> String) -> Result<(), RunError> {
+        self.rates.change_kernel(change)
+    }
+
     /// Solves rates on the device only for batches with at least `fewest` experiments at flow level. Changes no result.
     pub fn solve_rates_from(&mut self, fewest: usize) {
         self.rates.set_fewest(fewest);
@@ -58,7 +71,7 @@ impl Engine for GpuEngine {
     ) -> Result<SliceOutcome, EngineError> {
         let ran: Vec<bool> = batch.iter().map(|t| !is_final(t)).collect();
         let start = Instant::now();
-        let mode = self.mode.unwrap_or_else(|| Self::mode_for(batch));
+        let mode = self.mode_of(batch);
         let report = self
             .run(batch, mode, packet_limit, &mut |_| start.elapsed() < SLICE && !stop())
             .inspect_err(|e| self.abandon_after(e))?;

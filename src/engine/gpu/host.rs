@@ -438,8 +438,19 @@ impl GpuEngine {
         self.faults.stop_on(stop);
     }
 
+    /// Replaces the kernels by those of a changed text. Tests show with it that wrong kernels are found.
+    ///
+    /// # Errors
+    /// It fails as [`GpuEngine::new`] does.
+    pub fn change_kernels(&mut self, change: impl FnOnce(String) -> String) -> Result<(), RunError> {
+        let workgroup = self.kernels.workgroup;
+        let text = change(source::compose(workgroup)?);
+        self.kernels = Kernels::of_text(&self.device, &self.faults, workgroup, text)?;
+        Ok(())
+    }
+
     /// Leaks a device that is still at work after `error`: dropping it would wait for it.
-    pub(super) fn abandon_after(&self, error: &RunError) {
+    pub fn abandon_after(&self, error: &RunError) {
         if error.leaves_work_behind() {
             std::mem::forget((self.device.clone(), self.queue.clone()));
         }

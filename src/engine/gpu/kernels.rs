@@ -53,7 +53,14 @@ impl Kernels {
     /// # Errors
     /// The text is not valid, or the device refuses it.
     pub fn new(device: &wgpu::Device, faults: &Faults, workgroup: u32) -> Result<Self, RunError> {
-        let text = source::compose(workgroup)?;
+        Self::of_text(device, faults, workgroup, source::compose(workgroup)?)
+    }
+
+    /// [`Kernels::new`] with the text of the module, which has the entry points of [`source::compose`].
+    ///
+    /// # Errors
+    /// It fails as [`Kernels::new`] does.
+    pub fn of_text(device: &wgpu::Device, faults: &Faults, workgroup: u32, text: String) -> Result<Self, RunError> {
         source::validate(&text)?;
         let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
             label: Some("hyperfold systems"),

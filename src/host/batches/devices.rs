@@ -30,14 +30,14 @@ const POLL_INTERVAL: Duration = Duration::from_millis(50);
 const SHARES: usize = 2;
 
 /// Runs every task on `workers`, each on its own thread; host work for them goes to `pool`. Once all workers are retired, the remaining tasks go to the worker
-/// that `another` creates, as often as it creates one. Afterwards `workers` holds those that were not retired. Stops early, without an error, when `stop`
-/// returns true. `tell` is called on this thread.
+/// that `another` creates, as often as it creates one; it is told why the last one was retired. Afterwards `workers` holds those that were not retired.
+/// Stops early, without an error, when `stop` returns true. `tell` is called on this thread.
 ///
 /// No engine is left, or `tell` refuses news. A bad experiment is no error: it ends with a reason.
 pub fn run_on_devices<E: From<EngineError>>(
     tasks: impl ExactSizeIterator<Item = QueuedExperiment> + Send,
     workers: &mut Vec<Worker>,
-    another: &mut dyn FnMut() -> Option<Worker>,
+    another: &mut dyn FnMut(&EngineError) -> Option<Worker>,
     pool: &rayon::ThreadPool,
     options: &RunOptions,
     stop: impl Fn() -> bool + Send + Sync + Clone + 'static,
@@ -59,7 +59,7 @@ pub fn run_on_devices<E: From<EngineError>>(
         if left == 0 || stop() {
             return Ok(());
         }
-        let Some(worker) = another() else { return Err(error.into()) };
+        let Some(worker) = another(&error) else { return Err(error.into()) };
         tell(RunEvent::Lost(format!("no device is left; {left} experiments go to the {}", worker.name)))?;
         let mut more = vec![worker];
         last = group.run(&mut more, tell)?;
@@ -341,7 +341,7 @@ mod tests {
 
     fn on_devices(
         mut workers: Vec<Worker>,
-        another: &mut dyn FnMut() -> Option<Worker>,
+        another: &mut dyn FnMut(&EngineError) -> Option<Worker>,
     ) -> (Reported, Result<(), EngineError>) {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
         let mut reported = Reported::default();
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn several_engines_share_the_work_and_change_nothing() {
         let (workers, slices) = devices([usize::MAX; 3]);
-        let (reported, run) = on_devices(workers, &mut || None);
+        let (reported, run) = on_devices(workers, &mut |_| None);
         run.unwrap();
         assert_eq!((reported.ends, reported.lost), (alone(), Vec::new()));
         assert!(slices.iter().all(|n| n.load(Ordering::Relaxed) > 0), "every engine has worked: {slices:?}");
@@ -379,7 +379,7 @@ mod tests {
         let options = RunOptions { batch: 3, ..RunOptions::default() };
         for round in 0..2 {
             let mut reported = Reported::default();
-            run_on_devices(tasks().into_iter(), &mut workers, &mut || None, &pool, &options, || false, &mut |news| {
+            run_on_devices(tasks().into_iter(), &mut workers, &mut |_| None, &pool, &options, || false, &mut |news| {
                 reported.take(news)
             })
             .unwrap();
@@ -392,7 +392,7 @@ mod tests {
     #[test]
     fn what_a_lost_device_had_goes_elsewhere() {
         let (workers, _) = devices([0, 0, usize::MAX]);
-        let (reported, run) = on_devices(workers, &mut || None);
+        let (reported, run) = on_devices(workers, &mut |_| None);
         run.unwrap();
         assert_eq!(reported.ends, alone());
         assert_eq!(reported.lost.len(), 2, "{:?}", reported.lost);
@@ -406,7 +406,8 @@ mod tests {
     #[test]
     fn without_devices_the_fallback_goes_on() {
         let (workers, _) = devices([0, 1]);
-        let mut make = || Some(Worker { name: "CPU engine".into(), engine: Box::new(CpuEngine), on_pool: true });
+        let mut make =
+            |_: &EngineError| Some(Worker { name: "CPU engine".into(), engine: Box::new(CpuEngine), on_pool: true });
         let (reported, run) = on_devices(workers, &mut make);
         run.unwrap();
         assert_eq!(reported.ends, alone());
@@ -419,14 +420,14 @@ mod tests {
         left.extend(devices([1]).0);
         left.extend(devices([usize::MAX]).0);
         left.reverse();
-        let (reported, run) = on_devices(devices([0]).0, &mut || left.pop());
+        let (reported, run) = on_devices(devices([0]).0, &mut |_| left.pop());
         run.unwrap();
         assert_eq!(reported.ends, alone());
         assert!(
             reported.lost.last().unwrap().ends_with("experiments go to the device that lasts 18446744073709551615")
         );
         let (mut left, _) = devices([1]);
-        let (reported, run) = on_devices(devices([0]).0, &mut || left.pop());
+        let (reported, run) = on_devices(devices([0]).0, &mut |_| left.pop());
         assert_eq!(run.unwrap_err().to_string(), "the device was lost: unplugged");
         assert!(reported.ends.len() < 12);
     }
@@ -461,7 +462,7 @@ mod tests {
         let stop = move || begun.load(Ordering::Relaxed);
         let options = RunOptions::default();
         let ran =
-            run_on_devices(tasks().into_iter(), &mut vec![worker], &mut || None, &pool, &options, stop, &mut |news| {
+            run_on_devices(tasks().into_iter(), &mut vec![worker], &mut |_| None, &pool, &options, stop, &mut |news| {
                 reported.take(news)
             });
         ran.unwrap();
@@ -470,7 +471,7 @@ mod tests {
 
     #[test]
     fn without_a_fallback_what_was_complete_stays_and_the_run_breaks_off() {
-        let (reported, run) = on_devices(devices([2]).0, &mut || None);
+        let (reported, run) = on_devices(devices([2]).0, &mut |_| None);
         let alone = alone();
         assert_eq!(run.unwrap_err().to_string(), "the device was lost: unplugged");
         assert!(reported.ends.len() < alone.len() && reported.ends.iter().all(|(id, end)| alone[id] == *end));
@@ -487,13 +488,13 @@ mod tests {
             _ => Ok(()),
         };
         let refused =
-            run_on_devices(tasks().into_iter(), &mut workers(), &mut || None, &pool, &options, || false, &mut tell);
+            run_on_devices(tasks().into_iter(), &mut workers(), &mut |_| None, &pool, &options, || false, &mut tell);
         assert_eq!(refused.unwrap_err().to_string(), "the disk is full");
         assert_eq!(seen.len(), 1, "nothing is reported after that");
         let stopped = run_on_devices::<EngineError>(
             tasks().into_iter(),
             &mut workers(),
-            &mut || None,
+            &mut |_| None,
             &pool,
             &options,
             || true,

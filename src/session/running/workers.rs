@@ -9,6 +9,7 @@ use hyperfold_engine::gpu::adapter::{self, AdapterReport};
 use hyperfold_engine::gpu::rates::FEWEST_THAT_PAY;
 use hyperfold_engine::gpu::{DeviceChoice, GpuDevice, GpuEngine, Mode, SoftwarePolicy, open};
 use hyperfold_fold::beside::Beside;
+use hyperfold_host::kernel_check::CheckedEngine;
 use hyperfold_host::{KeptExperiments, QueuedExperiment, RunEvent, RunOptions, Worker};
 
 use crate::error::SessionError;
@@ -76,6 +77,7 @@ fn worker(number: usize, device: &GpuDevice, settings: &RunSettings, memo: &RunM
     engine.solve_rates_from(if settings.engine == EngineChoice::Auto { FEWEST_THAT_PAY } else { 1 });
     let interrupt = settings.interrupt.clone();
     engine.stop_on(move || interrupt.requested());
+    let engine = CheckedEngine::new(engine, &device.report);
     Ok(Worker { name, engine: Box::new(Beside::new(Box::new(engine), memo.engine())), on_pool: false })
 }
 
@@ -124,12 +126,15 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
         return pool.install(|| hyperfold_host::run(tasks, Box::new(memo.engine()), &options, stop, tell));
     }
     let DeviceWorkers { list, tried } = workers;
-    let mut another = || match settings.engine {
+    let mut another = |why: &EngineError| match settings.engine {
         // Only `auto` has left the choice of the engine to the program.
         EngineChoice::Auto => {
             Some(Worker { name: "CPU engine".into(), engine: Box::new(memo.engine()), on_pool: true })
         }
-        EngineChoice::Gpu if settings.devices.is_empty() => another_device(settings, memo, tried),
+        // A driver that computes wrongly is for the user to know, not to pass over.
+        EngineChoice::Gpu if settings.devices.is_empty() && !matches!(why, EngineError::Differs(_)) => {
+            another_device(settings, memo, tried)
+        }
         EngineChoice::Gpu | EngineChoice::Cpu => None,
     };
     hyperfold_host::run_on_devices(tasks, list, &mut another, pool, &options, stop, tell)

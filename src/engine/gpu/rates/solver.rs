@@ -39,6 +39,8 @@ pub struct DeviceRates {
     limits: DeviceLimits,
     workgroup: u32,
     kernel: Option<FillKernel>,
+    /// Text of the kernel in place of the composed one, in tests.
+    changed_text: Option<String>,
     fewest: usize,
 }
 
@@ -52,12 +54,20 @@ impl DeviceRates {
         workgroup: u32,
     ) -> DeviceRates {
         let workgroup = WORKGROUP.min(workgroup) / 16 * 16;
-        DeviceRates { handles: DeviceHandles { device, queue, faults }, limits, workgroup, kernel: None, fewest: 1 }
+        let handles = DeviceHandles { device, queue, faults };
+        DeviceRates { handles, limits, workgroup, kernel: None, changed_text: None, fewest: 1 }
     }
 
     /// Leaves batches with fewer experiments at flow level to the CPU.
     pub(in crate::gpu) fn set_fewest(&mut self, fewest: usize) {
         self.fewest = fewest;
+    }
+
+    /// Replaces the text of the kernel.
+    pub(in crate::gpu) fn change_kernel(&mut self, change: impl FnOnce(String) -> String) -> Result<(), RunError> {
+        self.changed_text = Some(change(source::compose(self.workgroup)?));
+        self.kernel = None;
+        Ok(())
     }
 
     /// Leaves networks to the CPU that exceed these limits: bytes of one buffer, and of all.
@@ -69,7 +79,10 @@ impl DeviceRates {
     fn kernel(&mut self) -> Result<&FillKernel, RunError> {
         if self.kernel.is_none() {
             let clock = Instant::now();
-            let text = source::compose(self.workgroup)?;
+            let text = match &self.changed_text {
+                Some(text) => text.clone(),
+                None => source::compose(self.workgroup)?,
+            };
             source::validate(&text)?;
             let device = &self.handles.device;
             let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {

@@ -1,0 +1,278 @@
+//! The stored experiments: every congestion control with marks, losses and pauses, task graphs, pools that grow, and steps that are resumed.
+//!
+//! Layer: host. They are small, so that a device simulates them side by side in a moment.
+
+use hyperfold_columns::{OwnedTables, Packet, PacketIdx};
+use hyperfold_engine::cpu;
+use hyperfold_llm::workload::tasks::TaskGraph;
+use hyperfold_network::transport::{Cc, LossRecovery, Transport};
+
+use super::dumbbell::SmallCase;
+use super::graphs::{self, SmallGraph};
+use crate::tables::build_tables::BuildOptions;
+
+const US: u64 = 1_000_000;
+const CONTROLS: [Cc; 5] = [Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp, Cc::None];
+/// Bytes of the first flow of an incast: enough for marks, and enough for losses and pauses with a small buffer.
+const SHORT_FLOW: u64 = 20_000;
+const LONG_FLOW: u64 = 60_000;
+
+/// A stored experiment at the moment at which both engines begin.
+#[derive(Clone, Debug)]
+pub struct KernelCase {
+    /// Its name in messages.
+    pub name: String,
+    /// Its tables.
+    pub tables: OwnedTables,
+}
+
+/// A case before its tables are built.
+struct Draft {
+    name: String,
+    case: SmallCase,
+    graph: Option<SmallGraph>,
+    /// Whether pools begin with few packets, so that they grow on the way.
+    starved: bool,
+    /// Number of steps that the CPU engine takes first.
+    steps_before: u32,
+}
+
+impl Draft {
+    fn new(name: String, case: SmallCase) -> Draft {
+        Draft { name, case, graph: None, starved: false, steps_before: 0 }
+    }
+
+    /// The case number `i`. Those with an odd number keep round-trip times and integrals of queues.
+    fn built(self, i: u32) -> KernelCase {
+        let odd = i % 2 == 1;
+        let options = BuildOptions { exp_id: i, links: odd, rtt_cap: if odd { 8 } else { 0 }, ..Default::default() };
+        let mut tables = self.case.tables(self.graph.as_ref().map(SmallGraph::for_tables), options);
+        if self.starved {
+            starve(&mut tables);
+        }
+        cpu::run(&mut tables.view(), self.steps_before);
+        KernelCase { name: self.name, tables }
+    }
+
+    fn starved(mut self) -> Draft {
+        self.name += ", few packets";
+        self.starved = true;
+        self
+    }
+
+    fn resumed_after(mut self, steps: u32) -> Draft {
+        self.name += &format!(", resumed after {steps} steps");
+        self.steps_before = steps;
+        self
+    }
+}
+
+/// A task graph with messages of about so many bytes.
+type GraphShape = fn(u64) -> TaskGraph;
+
+/// Nine cases for the check before a run: every congestion control, a loss, a pause, task graphs and gates, a resumed step.
+pub fn short() -> Vec<KernelCase> {
+    let mut drafts: Vec<Draft> = CONTROLS[..4].iter().map(|&cc| marks(cc)).collect();
+    drafts.push(pauses(Cc::None));
+    drafts.push(losses(Cc::None));
+    drafts.push(with_graph("ring", graphs::ring(9_000), Cc::Dcqcn, false));
+    drafts.push(with_graph("transfers", graphs::transfers(6_000), Cc::Hpcc, true));
+    drafts.push(variants().swap_remove(2).resumed_after(60));
+    built(drafts)
+}
+
+/// All cases, for `hyperfold doctor --engine`.
+pub fn all() -> Vec<KernelCase> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    for cc in CONTROLS {
+        drafts.extend([marks(cc), one_path(cc), losses(cc), pauses(cc)]);
+    }
+    drafts.extend(variants());
+    let shapes: [(&str, GraphShape); 4] = [
+        ("ring", graphs::ring),
+        ("all-to-all", graphs::all_to_all),
+        ("meetings", graphs::meetings),
+        ("transfers", graphs::transfers),
+    ];
+    for (i, (name, graph)) in shapes.into_iter().enumerate() {
+        for fresh in [false, true] {
+            let cc = CONTROLS[(2 * i + usize::from(fresh)) % CONTROLS.len()];
+            drafts.push(with_graph(name, graph(7_000), cc, fresh));
+        }
+    }
+    drafts.push(lossy_graph("ring", graphs::ring(90_000), Cc::Dcqcn));
+    drafts.push(lossy_graph("all-to-all", graphs::all_to_all(30_000), Cc::None));
+    drafts.push(graph_beside_flows());
+    drafts.extend([marks(Cc::Dcqcn).resumed_after(40), pauses(Cc::None).resumed_after(60)]);
+    drafts.push(with_graph("transfers", graphs::transfers(6_000), Cc::Dctcp, false).resumed_after(12));
+    drafts.extend([marks(Cc::Timely).starved(), losses(Cc::None).starved()]);
+    drafts.push(with_graph("ring", graphs::ring(20_000), Cc::Hpcc, true).starved());
+    built(drafts)
+}
+
+fn built(drafts: Vec<Draft>) -> Vec<KernelCase> {
+    (0..).zip(drafts).map(|(i, draft)| draft.built(i)).collect()
+}
+
+fn name(cc: Cc, what: &str) -> String {
+    format!("{} {what}", format!("{cc:?}").to_lowercase())
+}
+
+fn marks(cc: Cc) -> Draft {
+    Draft::new(name(cc, "with marks"), SmallCase::incast(cc, SHORT_FLOW))
+}
+
+fn one_path(cc: Cc) -> Draft {
+    let mut case = SmallCase::incast(cc, SHORT_FLOW);
+    case.keep_one_path();
+    case.transport.ack_interval = 3_000;
+    Draft::new(name(cc, "on one path"), case)
+}
+
+/// A small buffer without PFC: packets are lost and sent again.
+fn losses(cc: Cc) -> Draft {
+    let mut case = SmallCase::incast(cc, LONG_FLOW);
+    case.transport.pfc = false;
+    case.transport.buffer_bytes = 150_000;
+    case.transport.ack_high_prio = matches!(cc, Cc::None | Cc::Timely);
+    if matches!(cc, Cc::Dctcp | Cc::Timely) {
+        case.transport.loss_recovery = LossRecovery::Ns3;
+        case.transport.nack_interval_ps = US;
+    }
+    Draft::new(name(cc, "with losses"), case)
+}
+
+/// A small buffer with PFC: switches pause their neighbours, so they are processed jointly.
+fn pauses(cc: Cc) -> Draft {
+    let mut case = SmallCase::incast(cc, LONG_FLOW);
+    case.transport.buffer_bytes = 220_000;
+    case.transport.pfc_alpha_shift = 2;
+    case.transport.clock_ps = 1000;
+    Draft::new(name(cc, "with pauses"), case)
+}
+
+/// Other branches of HPCC and DCQCN.
+fn variants() -> Vec<Draft> {
+    let variant = |name: &str, cc, change: fn(&mut Transport)| {
+        let mut case = SmallCase::incast(cc, LONG_FLOW);
+        change(&mut case.transport);
+        Draft::new(name.into(), case)
+    };
+    vec![
+        variant("hpcc with additive increase", Cc::Hpcc, |t| {
+            t.mi_thresh = 5;
+            t.fast_react = false;
+            t.ack_interval = 3_000;
+            t.buffer_bytes = 220_000;
+        }),
+        variant("dcqcn with a clamped rate", Cc::Dcqcn, |t| {
+            t.dcqcn_clamp = true;
+            t.cnp_interval_ps = 4 * US;
+            t.rate_bound = false;
+            t.window = true;
+            t.dcqcn_fast_recovery = 0;
+        }),
+        variant("dcqcn with windows and losses", Cc::Dcqcn, |t| {
+            t.window = true;
+            t.var_window = true;
+            t.dcqcn_decrease_ps = 2 * US;
+            t.dcqcn_increase_ps = 2 * US;
+            t.pfc = false;
+            t.buffer_bytes = 150_000;
+            t.loss_recovery = LossRecovery::Ns3;
+            t.nack_interval_ps = US;
+        }),
+    ]
+}
+
+fn with_graph(shape: &str, graph: TaskGraph, cc: Cc, fresh_qp: bool) -> Draft {
+    let mut case = SmallCase::idle(cc);
+    let graph = SmallGraph::added_to(&mut case, graph, fresh_qp);
+    let state = if fresh_qp { "fresh" } else { "persistent" };
+    Draft { graph: Some(graph), ..Draft::new(format!("{shape}, {}", name(cc, state)), case) }
+}
+
+fn lossy_graph(shape: &str, graph: TaskGraph, cc: Cc) -> Draft {
+    let mut draft = with_graph(shape, graph, cc, false);
+    draft.case.transport.pfc = false;
+    draft.case.transport.buffer_bytes = 60_000;
+    draft.name += ", with losses";
+    draft
+}
+
+fn graph_beside_flows() -> Draft {
+    let mut case = SmallCase::incast(Cc::Hpcc, SHORT_FLOW);
+    let graph = SmallGraph::added_to(&mut case, graphs::meetings(8_000), false);
+    Draft { graph: Some(graph), ..Draft::new(name(Cc::Hpcc, "with meetings beside flows"), case) }
+}
+
+/// Takes packets away from every NIC's pool, so that it must grow on the way.
+pub fn starve(t: &mut OwnedTables) {
+    for n in 0..t.nics.len() {
+        let keep = t.nics[n].worst;
+        let mut p = t.nics[n].free_head;
+        for _ in 1..keep {
+            p = t.packets[p].next;
+        }
+        if t.nics[n].free_n > keep {
+            t.packets[p] = Packet { next: PacketIdx::NONE, ..t.packets[p] };
+            t.nics[n].free_n = keep;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::kernel_check::known::KnownCase;
+    use hyperfold_columns::{NEVER, status};
+
+    fn known(cases: Vec<KernelCase>) -> Vec<KnownCase> {
+        cases.into_iter().map(KnownCase::simulated).collect()
+    }
+
+    fn count(cases: &[KnownCase], what: fn(&OwnedTables) -> u64) -> usize {
+        cases.iter().filter(|case| what(&case.want) > 0).count()
+    }
+
+    fn losses_in(t: &OwnedTables) -> u64 {
+        t.ports.iter().map(|p| u64::from(p.drops)).sum()
+    }
+
+    fn pauses_in(t: &OwnedTables) -> u64 {
+        t.nics.iter().map(|n| u64::from(n.pauses)).sum::<u64>()
+            + t.ports.iter().map(|p| u64::from(p.pauses)).sum::<u64>()
+    }
+
+    fn marks_in(t: &OwnedTables) -> u64 {
+        t.ports.iter().map(|p| p.marks).sum()
+    }
+
+    #[test]
+    fn what_the_cases_are_for_happens_in_them() {
+        for (cases, least) in [(known(short()), 1), (known(all()), 4)] {
+            let names: Vec<&str> = cases.iter().map(|case| case.name.as_str()).collect();
+            for (i, name) in names.iter().enumerate() {
+                assert!(!names[..i].contains(name), "two cases are called {name}");
+            }
+            for case in &cases {
+                let end = case.want.exps[0].status;
+                assert!(!matches!(end, status::RUNNING | status::NEEDS_PACKETS), "{}: status {end}", case.name);
+                assert!(case.want.exps[0].steps > case.before.exps[0].steps, "{}: nothing is left to do", case.name);
+            }
+            assert!(count(&cases, losses_in) >= least, "losses");
+            assert!(count(&cases, pauses_in) >= least, "pauses");
+            assert!(count(&cases, marks_in) >= least, "marks");
+            let gates = |t: &OwnedTables| t.gates.iter().filter(|gate| gate.waits == 0).count() as u64;
+            assert!(count(&cases, gates) >= least, "gates");
+            let messages = |t: &OwnedTables| t.tasks.iter().filter(|task| task.got != NEVER).count() as u64;
+            assert!(count(&cases, messages) > least, "messages");
+            assert!(cases.iter().any(|case| case.before.exps[0].steps > 0), "no case is resumed");
+        }
+        assert_eq!((short().len(), all().len()), (9, 40));
+        let done = known(all()).iter().filter(|case| case.want.exps[0].status == status::DONE).count();
+        assert!(done > 35, "{done} cases end in order");
+        let grown = known(all()).iter().filter(|case| case.want.packets.len() > case.before.packets.len()).count();
+        assert!(grown >= 3, "pools grew in {grown} cases");
+    }
+}
