@@ -31,8 +31,8 @@ pub fn collect_into(t: &mut Tables, n: NicIdx, fired: &mut impl FnMut(&mut Table
     }
 }
 
-/// Queues the gates that fired, each with the time of its last signal. The twin walks a sorted list for each gate; a sort takes fewer steps if many
-/// fire at once.
+/// Queues the gates that fired, each with the time of its last signal. The twin merges lists, as it has no memory to sort in. The order is the same:
+/// no two gates have the same time and number.
 fn line_up(t: &mut Tables, mut fired: Vec<(u64, u32)>) {
     fired.sort_unstable();
     let mut next = NONE;
