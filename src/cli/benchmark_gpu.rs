@@ -299,23 +299,6 @@ fn measure<'a>(
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_workload_is_measured_in_the_middle_of_its_run() {
-        for (workload, ..) in WORKLOADS {
-            assert!(PLAN.iter().any(|line| line.0 == workload), "{workload} is never measured");
-            let variants = variants_of(workload, FUSED_STEPS).unwrap_or_else(|e| panic!("{workload}: {e:#}"));
-            assert!(variants.before.len() == 16, "{workload}");
-            for (before, after) in variants.before.iter().zip(&variants.after) {
-                assert_eq!(after.exps[0].steps - before.exps[0].steps, u64::from(FUSED_STEPS), "{workload}");
-            }
-        }
-    }
-}
-
 fn as_text(line: &Line) -> String {
     let kernels: Vec<String> = match line.kernels.len() {
         0 | 1 => Vec::new(),
@@ -338,4 +321,21 @@ fn as_text(line: &Line) -> String {
         if kernels.is_empty() { "" } else { "; " },
         kernels.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_workload_is_measured_in_the_middle_of_its_run() {
+        for (workload, ..) in WORKLOADS {
+            assert!(PLAN.iter().any(|line| line.0 == workload), "{workload} is never measured");
+            let variants = variants_of(workload, FUSED_STEPS).unwrap_or_else(|e| panic!("{workload}: {e:#}"));
+            assert!(variants.before.len() == 16, "{workload}");
+            for (before, after) in variants.before.iter().zip(&variants.after) {
+                assert_eq!(after.exps[0].steps - before.exps[0].steps, u64::from(FUSED_STEPS), "{workload}");
+            }
+        }
+    }
 }

@@ -45,6 +45,9 @@ pub trait Engine: Send + Sync {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<SliceOutcome, EngineError>;
 
+    /// Drops what the engine keeps of the experiments of the last calls: the next batch has others. A batch keeps its places until then.
+    fn forget(&mut self) {}
+
     /// Wall time after which `advance` returns by itself, so that the host can report progress and check for a stop.
     fn slice(&self) -> Duration;
 

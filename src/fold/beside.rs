@@ -70,6 +70,11 @@ impl Engine for Beside {
         Ok(slice)
     }
 
+    fn forget(&mut self) {
+        self.device.forget();
+        self.fold.forget();
+    }
+
     fn slice(&self) -> Duration {
         self.device.slice()
     }

@@ -21,6 +21,8 @@ pub struct Resident {
     bytes: [u64; N_TABLES],
     /// Headers as they were uploaded, with bases and lengths.
     exps: Vec<Exp>,
+    /// First byte of each experiment in each table, and at the end the bytes of each table.
+    first_bytes: Vec<[u64; N_TABLES]>,
 }
 
 impl Resident {
@@ -36,6 +38,11 @@ impl Resident {
         experiments: &[&Tables],
     ) -> Result<Self, RunError> {
         let DeviceLayout { exps, bytes } = DeviceLayout::of(experiments);
+        let mut first_bytes = vec![[0; N_TABLES]; experiments.len() + 1];
+        for (k, one) in experiments.iter().enumerate() {
+            let of_one = one.table_bytes();
+            first_bytes[k + 1] = std::array::from_fn(|i| first_bytes[k][i] + of_one[i]);
+        }
         let mut rows: Vec<[&[u8]; N_TABLES]> = experiments.iter().map(|t| t.as_bytes()).collect();
         for (rows, exp) in rows.iter_mut().zip(&exps) {
             rows[0] = bytemuck::bytes_of(exp);
@@ -81,7 +88,7 @@ impl Resident {
         let group =
             device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some("tables"), layout, entries: &entries });
         faults.check()?;
-        Ok(Resident { buffers, control, group, staging, bytes, exps })
+        Ok(Resident { buffers, control, group, staging, bytes, exps, first_bytes })
     }
 
     /// The experiments' headers as they were uploaded. Bases and lengths are still valid; the progress in them is not.
@@ -101,6 +108,26 @@ impl Resident {
         queue.write_buffer(&self.control, 0, bytemuck::cast_slice(&words));
     }
 
+    /// Bytes of device memory that it takes, staging included.
+    pub fn memory(&self) -> u64 {
+        self.bytes.iter().sum::<u64>() + self.staging.size()
+    }
+
+    /// Appends a copy of the headers, for [`Resident::read_exps`] after the submission.
+    pub fn copy_exps(&self, encoder: &mut wgpu::CommandEncoder) {
+        encoder.copy_buffer_to_buffer(&self.buffers[0], 0, &self.staging, 0, self.bytes[0]);
+    }
+
+    /// Reads the headers that were copied.
+    ///
+    /// # Errors
+    /// The device hangs, was lost, or reported an error.
+    pub fn read_exps(&self, device: &wgpu::Device, faults: &Faults) -> Result<Vec<Exp>, RunError> {
+        let mut exps = Vec::with_capacity(self.exps.len());
+        faults.read(device, &self.staging, self.bytes[0], |bytes| exps = bytemuck::pod_collect_to_vec(bytes))?;
+        Ok(exps)
+    }
+
     /// Submits `encoder` and reads the experiments' headers after it has run.
     ///
     /// # Errors
@@ -112,11 +139,95 @@ impl Resident {
         faults: &Faults,
         mut encoder: wgpu::CommandEncoder,
     ) -> Result<Vec<Exp>, RunError> {
-        encoder.copy_buffer_to_buffer(&self.buffers[0], 0, &self.staging, 0, self.bytes[0]);
+        self.copy_exps(&mut encoder);
         queue.submit([encoder.finish()]);
-        let mut exps = Vec::with_capacity(self.exps.len());
-        faults.read(device, &self.staging, self.bytes[0], |bytes| exps = bytemuck::pod_collect_to_vec(bytes))?;
-        Ok(exps)
+        self.read_exps(device, faults)
+    }
+
+    /// Reads what kernels write of some experiments: pairs of its place here and its own tables, whose lengths are those of the uploaded ones. `tables`:
+    /// indices in [`TABLES`]; read-only ones are left out.
+    ///
+    /// # Errors
+    /// The device hangs, was lost, or reported an error. The content of the tables is then useless.
+    pub fn download_some(
+        &self,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        faults: &Faults,
+        tables: impl Iterator<Item = usize>,
+        experiments: &mut [(usize, &mut Tables)],
+    ) -> Result<(), RunError> {
+        let capacity = self.staging.size();
+        let places: Vec<usize> = experiments.iter().map(|e| e.0).collect();
+        let mut rows: Vec<[&mut [u8]; N_TABLES]> = experiments.iter_mut().map(|e| e.1.as_bytes_mut()).collect();
+        // Pieces that share one transfer: number of the experiment, table, first byte within its part, bytes.
+        let mut pieces: Vec<(usize, usize, u64, u64)> = Vec::new();
+        let mut filled = 0;
+        for table in tables.filter(|&i| !TABLES[i].is_read_only()) {
+            for (k, &place) in places.iter().enumerate() {
+                let bytes = self.first_bytes[place + 1][table] - self.first_bytes[place][table];
+                assert_eq!(rows[k][table].len() as u64, bytes, "{} of an experiment on the device", TABLES[table].name);
+                let mut start = 0;
+                while start < bytes {
+                    let len = (bytes - start).min(capacity - filled);
+                    pieces.push((k, table, start, len));
+                    start += len;
+                    filled += len;
+                    if filled == capacity {
+                        self.carry(device, queue, faults, &pieces, &places, &mut rows)?;
+                        pieces.clear();
+                        filled = 0;
+                    }
+                }
+            }
+        }
+        if !pieces.is_empty() {
+            self.carry(device, queue, faults, &pieces, &places, &mut rows)?;
+        }
+        for (_, t) in experiments {
+            t.exps[0] = t.exps[0].without_bases();
+        }
+        Ok(())
+    }
+
+    /// Moves some pieces in one transfer. Neighbours on the device are copied together.
+    fn carry(
+        &self,
+        device: &wgpu::Device,
+        queue: &wgpu::Queue,
+        faults: &Faults,
+        pieces: &[(usize, usize, u64, u64)],
+        places: &[usize],
+        rows: &mut [[&mut [u8]; N_TABLES]],
+    ) -> Result<(), RunError> {
+        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("read back") });
+        let mut offset = 0;
+        // Table, first byte and bytes of what is copied next.
+        let mut run: Option<(usize, u64, u64)> = None;
+        let mut copy = |run: (usize, u64, u64)| {
+            encoder.copy_buffer_to_buffer(&self.buffers[run.0], run.1, &self.staging, offset, run.2);
+            offset += run.2;
+        };
+        for &(k, table, start, len) in pieces {
+            let first = self.first_bytes[places[k]][table] + start;
+            run = match run {
+                Some((same, from, bytes)) if same == table && from + bytes == first => Some((table, from, bytes + len)),
+                other => {
+                    other.into_iter().for_each(&mut copy);
+                    Some((table, first, len))
+                }
+            };
+        }
+        run.into_iter().for_each(&mut copy);
+        queue.submit([encoder.finish()]);
+        faults.read(device, &self.staging, offset, |bytes| {
+            let mut offset = 0;
+            for &(k, table, start, len) in pieces {
+                let (start, len) = (start as usize, len as usize);
+                rows[k][table][start..start + len].copy_from_slice(&bytes[offset..offset + len]);
+                offset += len;
+            }
+        })
     }
 
     /// Reads all tables that kernels write back into `experiments`, whose lengths must equal those of the uploaded ones.
@@ -130,61 +241,7 @@ impl Resident {
         faults: &Faults,
         experiments: &mut [&mut Tables],
     ) -> Result<(), RunError> {
-        let capacity = self.staging.size();
-        let mut rows: Vec<[&mut [u8]; N_TABLES]> = experiments.iter_mut().map(|t| t.as_bytes_mut()).collect();
-        // Ranges (table, first byte, bytes) that share one transfer.
-        let mut trip: Vec<(usize, u64, u64)> = Vec::new();
-        let mut filled = 0;
-        for table in (0..N_TABLES).filter(|&i| !TABLES[i].is_read_only()) {
-            let mut start = 0;
-            while start < self.bytes[table] {
-                let len = (self.bytes[table] - start).min(capacity - filled);
-                trip.push((table, start, len));
-                start += len;
-                filled += len;
-                if filled == capacity {
-                    self.trip(device, queue, faults, &trip, &mut rows)?;
-                    trip.clear();
-                    filled = 0;
-                }
-            }
-        }
-        if !trip.is_empty() {
-            self.trip(device, queue, faults, &trip, &mut rows)?;
-        }
-        for t in experiments {
-            t.exps[0] = t.exps[0].without_bases();
-        }
-        Ok(())
-    }
-
-    fn trip(
-        &self,
-        device: &wgpu::Device,
-        queue: &wgpu::Queue,
-        faults: &Faults,
-        runs: &[(usize, u64, u64)],
-        rows: &mut [[&mut [u8]; N_TABLES]],
-    ) -> Result<(), RunError> {
-        let mut encoder = device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("read back") });
-        let mut offset = 0;
-        for &(table, start, len) in runs {
-            encoder.copy_buffer_to_buffer(&self.buffers[table], start, &self.staging, offset, len);
-            offset += len;
-        }
-        queue.submit([encoder.finish()]);
-        faults.read(device, &self.staging, offset, |bytes| {
-            let mut offset = 0;
-            for &(table, start, len) in runs {
-                let (start, len) = (start as usize, len as usize);
-                let run = &bytes[offset..offset + len];
-                let parts: Vec<usize> = rows.iter().map(|rows| rows[table].len()).collect();
-                for (k, bytes, offset) in pieces(parts, start, len) {
-                    let n = bytes.len();
-                    rows[k][table][bytes].copy_from_slice(&run[offset..offset + n]);
-                }
-                offset += len;
-            }
-        })
+        let mut all: Vec<(usize, &mut Tables)> = experiments.iter_mut().map(|t| &mut **t).enumerate().collect();
+        self.download_some(device, queue, faults, 0..N_TABLES, &mut all)
     }
 }

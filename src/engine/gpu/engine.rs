@@ -73,7 +73,8 @@ impl Engine for GpuEngine {
         let start = Instant::now();
         let mode = self.mode_of(batch);
         let report = self
-            .run(batch, mode, packet_limit, &mut |_| start.elapsed() < SLICE && !stop())
+            .go_on(batch, mode, packet_limit, &mut |_| start.elapsed() < SLICE && !stop())
+            .and_then(|report| self.refresh_counters(batch).map(|()| report))
             .inspect_err(|e| self.abandon_after(e))?;
         let share = start.elapsed().as_secs_f64() / ran.iter().filter(|r| **r).count().max(1) as f64;
         Ok(SliceOutcome {
@@ -91,8 +92,7 @@ impl Engine for GpuEngine {
         Some(&mut self.rates)
     }
 
-    /// A size that surely fits in one batch: no table is larger than all tables together.
-    fn max_batch_bytes(&self) -> u64 {
-        GpuEngine::batch_limits(self).table_bytes
+    fn forget(&mut self) {
+        GpuEngine::forget(self);
     }
 }

@@ -5,6 +5,8 @@
 
 use std::time::{Duration, Instant};
 
+use hyperfold_base::printable::one_line;
+
 use super::device_tables::Resident;
 use super::faults::{Faults, RunError};
 use super::kernels::{EntryPoint, Kernels};
@@ -12,8 +14,9 @@ use super::pack::{self, DeviceLimits};
 use super::rates::DeviceRates;
 use super::source;
 use crate::grow::{TooManyPackets, grow};
+use crate::is_final;
 use crate::systems::{RunCondition, SYSTEMS, SystemRows};
-use hyperfold_columns::{Exp, Tables, status};
+use hyperfold_columns::{Exp, N_TABLES, TABLES, Tables, status};
 
 /// How steps are dispatched to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -101,6 +104,10 @@ pub struct GpuEngine {
     pub(super) mode: Option<Mode>,
     /// Solver for rates of experiments at flow level.
     pub(super) rates: DeviceRates,
+    /// What is on the device.
+    slabs: Vec<Slab>,
+    /// Bytes of tables that the device was found to hold at once.
+    found_room: u64,
 }
 
 impl GpuEngine {
@@ -147,6 +154,8 @@ impl GpuEngine {
             work,
             mode: None,
             rates,
+            slabs: Vec::new(),
+            found_room: u64::MAX,
         })
     }
 
@@ -163,10 +172,10 @@ impl GpuEngine {
     }
 
     /// Runs every experiment to its final status (done, time limit, gave up, violation), unless `go_on` returns false after a dispatch.
-    /// `packet_limit` is the maximum number of packet records per experiment.
+    /// `packet_limit` is the maximum number of packet records per experiment. All tables are back on the host when it returns.
     ///
     /// # Errors
-    /// The device failed. The tables of the batch in flight are then useless.
+    /// The device failed. The tables of the experiments that were on it are then useless.
     pub fn run(
         &mut self,
         experiments: &mut [Tables],
@@ -174,176 +183,242 @@ impl GpuEngine {
         packet_limit: u64,
         go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
     ) -> Result<Report, RunError> {
-        let mut report = Report::default();
-        let n_run = experiments.len();
-        let mut steps_before = 0;
-        for range in pack::batches(experiments, &self.batch_limits) {
-            let batch = Batch { first: range.start, n_run, steps_before, mode, packet_limit };
-            let experiments = &mut experiments[range];
-            self.run_batch(experiments, &batch, &mut report, go_on)?;
-            report.batches += 1;
-            log::debug!(
-                "device: batch of {} experiments, {} dispatches so far, {:.3} s on the device",
-                experiments.len(),
-                report.dispatches,
-                report.device_wall.as_secs_f64()
-            );
-            if report.stopped {
-                break;
-            }
-            steps_before += experiments.iter().map(|t| t.exps[0].steps).sum::<u64>();
-        }
-        Ok(report)
+        self.forget();
+        let ran = self.go_on(experiments, mode, packet_limit, go_on);
+        let home = ran.and_then(|report| self.bring_home(experiments, |_| true).map(|()| report));
+        self.forget();
+        home
     }
 
-    fn run_batch(
+    /// Drops what is on the device: the next batch has other experiments.
+    pub fn forget(&mut self) {
+        self.slabs.clear();
+    }
+
+    /// Goes on with every experiment of a batch until all have ended, or `go_on` returns false after a dispatch. Tables stay on the device from the first
+    /// call to the end of their experiment. So those of an experiment that runs are out of date on the host.
+    ///
+    /// # Errors
+    /// The device failed. The tables of the experiments that were on it are then useless.
+    pub(super) fn go_on(
         &mut self,
         experiments: &mut [Tables],
-        batch: &Batch,
-        report: &mut Report,
+        mode: Mode,
+        packet_limit: u64,
         go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
-    ) -> Result<(), RunError> {
-        // Places of the experiments that take part. Growing may leave some too large, or over their packet limit.
-        let mut places: Vec<usize> = (0..experiments.len()).collect();
+    ) -> Result<Report, RunError> {
+        let mut report = Report::default();
         loop {
-            self.prepare_growth(experiments, &mut places, batch, report);
-            // Experiments that have grown may no longer fit side by side.
-            let fitting = self.fitting(experiments, &places);
-            if fitting.is_empty() {
-                return Ok(());
+            self.drop_ended(experiments);
+            self.admit(experiments, packet_limit, &mut report)?;
+            if self.slabs.is_empty() {
+                return Ok(report);
             }
-            let others = Others {
-                ended: batch.first + experiments.len() - places.len(),
-                steps: batch.steps_before
-                    + (0..experiments.len())
-                        .filter(|p| !fitting.contains(p))
-                        .map(|p| experiments[p].exps[0].steps)
-                        .sum::<u64>(),
-            };
-            let on_device: Vec<&Tables> = fitting.iter().map(|&p| &experiments[p]).collect();
-            let resident = self.upload(&on_device)?;
-            let pause = self.dispatch_until_pause(&resident, batch, &others, report, go_on)?;
-            let mut back: Vec<&mut Tables> = experiments
-                .iter_mut()
-                .enumerate()
-                .filter_map(|(p, t)| fitting.binary_search(&p).is_ok().then_some(t))
-                .collect();
-            resident.download(&self.device, &self.queue, &self.faults, &mut back)?;
-            places.retain(|&p| matches!(experiments[p].exps[0].status, status::RUNNING | status::NEEDS_PACKETS));
-            if pause == Pause::Stopped {
+            let (dispatch_steps, dispatch_wall) = self.dispatch_slabs(mode)?;
+            report.dispatches += 1;
+            report.device_wall += dispatch_wall;
+            self.bring_home_those_that_wait(experiments)?;
+            let progress = self.progress(experiments, dispatch_steps, dispatch_wall);
+            if !go_on(&progress) {
                 report.stopped = true;
-                return Ok(());
+                return Ok(report);
             }
         }
     }
 
-    /// Grows the pools of the experiments that wait for it. Experiments that may not grow are removed from `places`.
-    fn prepare_growth(&self, experiments: &mut [Tables], places: &mut Vec<usize>, batch: &Batch, report: &mut Report) {
-        let mut grown = 0;
-        places.retain(|&p| {
-            let t = &mut experiments[p];
-            let outcome = match t.exps[0].status {
-                status::RUNNING => Ok(()),
-                status::NEEDS_PACKETS => {
-                    grown = 1;
-                    grow(t, batch.packet_limit).map_err(ExperimentError::from)
+    /// Takes no further step with experiments that the host has ended.
+    fn drop_ended(&mut self, experiments: &[Tables]) {
+        for slab in &mut self.slabs {
+            for place in &mut slab.places {
+                if place.is_some_and(|p| is_final(&experiments[p])) {
+                    *place = None;
                 }
-                // It ended before this run.
-                _ => return false,
-            };
-            let outcome = outcome.and_then(|()| match pack::too_large(t, &self.batch_limits) {
-                Some((table, bytes, limit)) => Err(ExperimentError::TooLarge { table, bytes, limit }),
-                None => Ok(()),
-            });
-            outcome.map_err(|e| report.failures.push((batch.first + p, e))).is_ok()
-        });
-        report.growths += grown;
-    }
-
-    /// The first of `places` whose experiments fit side by side.
-    fn fitting(&self, experiments: &[Tables], places: &[usize]) -> Vec<usize> {
-        let mut n = places.len();
-        while n > 1 && !pack::batch_fits(places[..n].iter().map(|&p| &experiments[p]), &self.batch_limits) {
-            n = n.div_ceil(2);
-        }
-        places[..n].to_vec()
-    }
-
-    /// Dispatches until every experiment has ended, enough of them wait for packets, or the caller stops.
-    fn dispatch_until_pause(
-        &mut self,
-        resident: &Resident,
-        batch: &Batch,
-        others: &Others,
-        report: &mut Report,
-        go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
-    ) -> Result<Pause, RunError> {
-        let mut running: Vec<u32> = (0..resident.exps().len() as u32).collect();
-        let mut before = resident.exps().to_vec();
-        loop {
-            let steps =
-                self.steps_for(batch.mode, running.iter().map(|&r| u64::from(before[r as usize].end_len)).sum());
-            resident.set_control(&self.queue, steps, &running);
-            let mut encoder =
-                self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("steps") });
-            // Without gates the gate systems have nothing to do.
-            let gates = running.iter().any(|&r| resident.exps()[r as usize].gate_len > 0);
-            let kernels: Vec<EntryPoint> = match batch.mode {
-                Mode::Fused => vec![EntryPoint::Fused],
-                Mode::PerSystem => (0..SYSTEMS.len())
-                    .filter(|&k| gates || SYSTEMS[k].when != RunCondition::Gates)
-                    .map(EntryPoint::System)
-                    .collect(),
-            };
-            for &kernel in &kernels {
-                self.kernels.prepare(&self.device, &self.faults, kernel)?;
             }
-            {
-                let mut pass = begin(&mut encoder, resident);
-                match batch.mode {
-                    Mode::Fused => self.kernels.dispatch(&mut pass, EntryPoint::Fused, running.len() as u32, 1),
-                    Mode::PerSystem => {
-                        for _ in 0..steps {
-                            for &kernel in &kernels {
-                                self.dispatch_system(&mut pass, kernel, resident.exps(), &running);
-                            }
-                        }
+        }
+        self.slabs.retain(|slab| slab.places.iter().any(Option::is_some));
+    }
+
+    /// Copies experiments to the device that are not there, as many as there is room for. Those that wait for packets get them first.
+    fn admit(&mut self, experiments: &mut [Tables], packet_limit: u64, report: &mut Report) -> Result<(), RunError> {
+        let mut is_there = vec![false; experiments.len()];
+        self.slabs.iter().flat_map(|slab| slab.places.iter().flatten()).for_each(|&p| is_there[p] = true);
+        report.failures.iter().for_each(|&(p, _)| is_there[p] = true);
+        let limits = self.batch_limits;
+        let mut used: u64 = self.slabs.iter().map(|slab| slab.resident.memory()).sum();
+        let mut grown = 0;
+        let mut next: Vec<usize> = Vec::new();
+        for (p, t) in experiments.iter_mut().enumerate().filter(|(p, t)| !is_there[*p] && !is_final(t)) {
+            if used + t.bytes() > self.room() && !(next.is_empty() && self.slabs.is_empty()) {
+                break;
+            }
+            if t.exps[0].status == status::NEEDS_PACKETS {
+                grown = 1;
+                if let Err(error) = grow(t, packet_limit) {
+                    report.failures.push((p, error.into()));
+                    continue;
+                }
+            }
+            if let Some((table, bytes, limit)) = pack::too_large(t, &limits) {
+                report.failures.push((p, ExperimentError::TooLarge { table, bytes, limit }));
+                continue;
+            }
+            if used + t.bytes() > self.room() && !(next.is_empty() && self.slabs.is_empty()) {
+                break;
+            }
+            used += t.bytes();
+            next.push(p);
+        }
+        report.growths += grown;
+        let mut first = 0;
+        while first < next.len() {
+            let n = fitting(experiments, &next[first..], &limits);
+            let places = &next[first..first + n];
+            first += n;
+            let on_device: Vec<&Tables> = places.iter().map(|&p| &experiments[p]).collect();
+            match self.upload(&on_device) {
+                Ok(resident) => {
+                    let exps = resident.exps().to_vec();
+                    self.slabs.push(Slab { resident, places: places.iter().copied().map(Some).collect(), exps });
+                    report.batches += 1;
+                }
+                // What is there is as much as the device holds; the others follow when it has room.
+                Err(RunError::OutOfMemory(why)) if !self.slabs.is_empty() => {
+                    let held = self.slabs.iter().map(|slab| slab.resident.memory()).sum();
+                    log::debug!("device: no more than {held} bytes of tables at once: {why}");
+                    self.found_room = held;
+                    return Ok(());
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        if !next.is_empty() {
+            log::debug!("device: {} experiments in {} sets of buffers, {used} bytes", next.len(), self.slabs.len());
+        }
+        Ok(())
+    }
+
+    /// Bytes of tables that may be on the device at once.
+    fn room(&self) -> u64 {
+        self.batch_limits.total_bytes.min(self.found_room)
+    }
+
+    /// Dispatches steps of all experiments that run, in one submission. Returns the number of steps and the wall time until the headers are back.
+    fn dispatch_slabs(&mut self, mode: Mode) -> Result<(u32, Duration), RunError> {
+        let running: Vec<Vec<u32>> = self.slabs.iter().map(Slab::running).collect();
+        let rows_of =
+            |slab: &Slab, rows: &[u32]| -> u64 { rows.iter().map(|&r| u64::from(slab.exps[r as usize].end_len)).sum() };
+        let rows = self.slabs.iter().zip(&running).map(|(slab, rows)| rows_of(slab, rows)).sum();
+        let steps = self.steps_for(mode, rows);
+        // Without gates the gate systems have nothing to do.
+        let gates = self.slabs.iter().flat_map(|slab| &slab.exps).any(|e| e.gate_len > 0);
+        let kernels = kernels_of(mode, gates);
+        for &kernel in &kernels {
+            self.prepare(kernel)?;
+        }
+        for (slab, rows) in self.slabs.iter().zip(&running) {
+            slab.resident.set_control(&self.queue, steps, rows);
+        }
+        let mut encoder = self.encoder("steps");
+        {
+            let mut pass =
+                encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes: None });
+            let repeats = if mode == Mode::Fused { 1 } else { steps };
+            for _ in 0..repeats {
+                for &kernel in &kernels {
+                    for (slab, rows) in self.slabs.iter().zip(&running).filter(|(_, rows)| !rows.is_empty()) {
+                        pass.set_bind_group(0, slab.resident.group(), &[]);
+                        self.dispatch_system(&mut pass, kernel, slab.resident.exps(), rows);
                     }
                 }
             }
-            let clock = Instant::now();
-            self.faults.expect_compilation(self.kernels.are_cold(kernels.iter().copied()));
-            let exps = resident.submit_and_read_exps(&self.device, &self.queue, &self.faults, encoder)?;
-            self.faults.expect_compilation(false);
-            self.kernels.have_run(kernels.iter().copied());
-            let wall = clock.elapsed();
-            log::trace!(
-                "dispatch: up to {steps} steps of {} experiments in {:.6} s",
-                running.len(),
-                wall.as_secs_f64()
-            );
-            report.dispatches += 1;
-            report.device_wall += wall;
-            let taken = before.iter().zip(&exps).map(|(b, e)| (e.steps - b.steps) * u64::from(e.end_len)).sum();
-            self.adapt(batch.mode, wall, taken);
+        }
+        self.slabs.iter().for_each(|slab| slab.resident.copy_exps(&mut encoder));
+        let clock = Instant::now();
+        self.faults.expect_compilation(self.kernels.are_cold(kernels.iter().copied()));
+        self.queue.submit([encoder.finish()]);
+        let mut taken = 0;
+        for slab in &mut self.slabs {
+            let exps = slab.resident.read_exps(&self.device, &self.faults)?;
+            taken += slab.exps.iter().zip(&exps).map(|(b, e)| (e.steps - b.steps) * u64::from(e.end_len)).sum::<u64>();
+            slab.exps = exps;
+        }
+        self.faults.expect_compilation(false);
+        self.kernels.have_run(kernels.iter().copied());
+        let wall = clock.elapsed();
+        log::trace!(
+            "dispatch: up to {steps} steps of {} experiments in {:.6} s",
+            running.iter().map(Vec::len).sum::<usize>(),
+            wall.as_secs_f64()
+        );
+        self.adapt(mode, wall, taken);
+        Ok((steps, wall))
+    }
 
-            running.retain(|&r| exps[r as usize].status == status::RUNNING);
-            let waiting = exps.iter().filter(|e| e.status == status::NEEDS_PACKETS).count();
-            let progress = DispatchProgress {
-                finished: others.ended + exps.len() - running.len() - waiting,
-                experiments: batch.n_run,
-                steps: others.steps + exps.iter().map(|e| e.steps).sum::<u64>(),
-                dispatch_steps: steps,
-                dispatch_wall: wall,
-            };
-            if !go_on(&progress) {
-                return Ok(Pause::Stopped);
+    /// Brings home the experiments that have ended. Growing moves tables twice, so a small number of experiments that wait for packets is left to wait.
+    fn bring_home_those_that_wait(&mut self, experiments: &mut [Tables]) -> Result<(), RunError> {
+        let count = |which: u32| -> usize {
+            let there = self.slabs.iter().flat_map(|slab| slab.places.iter().zip(&slab.exps));
+            there.filter(|(place, exp)| place.is_some() && exp.status == which).count()
+        };
+        let (running, waiting) = (count(status::RUNNING), count(status::NEEDS_PACKETS));
+        let with_waiting = waiting > 0 && 4 * waiting >= running;
+        self.bring_home(experiments, |exp| match exp.status {
+            status::RUNNING => false,
+            status::NEEDS_PACKETS => with_waiting,
+            _ => true,
+        })
+    }
+
+    /// Brings home the experiments that `which` chooses by their headers.
+    fn bring_home(&mut self, experiments: &mut [Tables], which: impl Fn(&Exp) -> bool) -> Result<(), RunError> {
+        for slab in &mut self.slabs {
+            let mut chosen: Vec<(usize, usize)> = Vec::new();
+            for (row, (place, exp)) in slab.places.iter_mut().zip(&slab.exps).enumerate() {
+                if let Some(p) = *place
+                    && which(exp)
+                {
+                    chosen.push((p, row));
+                    *place = None;
+                }
             }
-            before = exps;
-            // Growing moves all tables twice, so a small number of waiting experiments is left to wait.
-            if running.is_empty() || (waiting > 0 && 4 * waiting >= running.len()) {
-                return Ok(Pause::ReadBack);
+            if chosen.is_empty() {
+                continue;
             }
+            let mut home = pick(experiments, &chosen);
+            slab.resident.download_some(&self.device, &self.queue, &self.faults, 0..N_TABLES, &mut home)?;
+        }
+        self.slabs.retain(|slab| slab.places.iter().any(Option::is_some));
+        Ok(())
+    }
+
+    /// Copies what the host looks at while experiments run: headers, and the counters of NICs and ports.
+    ///
+    /// # Errors
+    /// The device failed.
+    pub(super) fn refresh_counters(&mut self, experiments: &mut [Tables]) -> Result<(), RunError> {
+        for slab in &self.slabs {
+            let chosen: Vec<(usize, usize)> =
+                slab.places.iter().enumerate().filter_map(|(row, place)| place.map(|p| (p, row))).collect();
+            let looked_at = (0..N_TABLES).filter(|&i| matches!(TABLES[i].name, "exps" | "nics" | "ports"));
+            let mut there = pick(experiments, &chosen);
+            slab.resident.download_some(&self.device, &self.queue, &self.faults, looked_at, &mut there)?;
+        }
+        Ok(())
+    }
+
+    fn progress(&self, experiments: &[Tables], dispatch_steps: u32, dispatch_wall: Duration) -> DispatchProgress {
+        let mut steps: Vec<u64> = experiments.iter().map(|t| t.exps[0].steps).collect();
+        for slab in &self.slabs {
+            for (place, exp) in slab.places.iter().zip(&slab.exps) {
+                place.iter().for_each(|&p| steps[p] = exp.steps);
+            }
+        }
+        DispatchProgress {
+            finished: experiments.iter().filter(|t| is_final(t)).count(),
+            experiments: experiments.len(),
+            steps: steps.iter().sum(),
+            dispatch_steps,
+            dispatch_wall,
         }
     }
 
@@ -379,7 +454,13 @@ impl GpuEngine {
     /// # Errors
     /// It fails as [`GpuEngine::run`] does.
     pub fn upload(&self, experiments: &[&Tables]) -> Result<Resident, RunError> {
-        Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), experiments)
+        // A lack of memory is an answer here: the device goes on with what it holds.
+        let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
+        let made = Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), experiments);
+        match pollster::block_on(scope.pop()) {
+            Some(error) => Err(RunError::OutOfMemory(one_line(&error.to_string()))),
+            None => made,
+        }
     }
 
     /// Runs one system of one step over all running experiments of `resident`. Reads them back into `experiments`, if given.
@@ -455,33 +536,6 @@ impl GpuEngine {
             std::mem::forget((self.device.clone(), self.queue.clone()));
         }
     }
-}
-
-/// One batch of a run.
-struct Batch {
-    /// Place of its first experiment in the run.
-    first: usize,
-    n_run: usize,
-    /// Steps taken by the batches before it.
-    steps_before: u64,
-    mode: Mode,
-    packet_limit: u64,
-}
-
-/// Totals over the experiments of a run that are not on the device now.
-struct Others {
-    /// Number of experiments that have ended, including those of earlier batches.
-    ended: usize,
-    /// Steps that they have taken together.
-    steps: u64,
-}
-
-/// Why dispatching paused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Pause {
-    /// No experiment runs, or many of them wait for packets.
-    ReadBack,
-    Stopped,
 }
 
 impl GpuEngine {
@@ -561,4 +615,48 @@ fn begin<'a>(encoder: &'a mut wgpu::CommandEncoder, resident: &Resident) -> wgpu
     let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes: None });
     pass.set_bind_group(0, resident.group(), &[]);
     pass
+}
+
+/// Experiments that are on the device side by side, in one set of buffers.
+#[derive(Debug)]
+struct Slab {
+    resident: Resident,
+    /// Place in the batch of each of its experiments, in ascending order; `None`: it has come home.
+    places: Vec<Option<usize>>,
+    /// Headers after the last dispatch.
+    exps: Vec<Exp>,
+}
+
+impl Slab {
+    /// Rows of its experiments that run.
+    fn running(&self) -> Vec<u32> {
+        let rows = (0u32..).zip(self.places.iter().zip(&self.exps));
+        rows.filter(|(_, (place, exp))| place.is_some() && exp.status == status::RUNNING).map(|(row, _)| row).collect()
+    }
+}
+
+/// The tables of some experiments: `chosen` has pairs of a place in the batch, ascending, and a row on the device.
+fn pick<'a, 'b>(experiments: &'a mut [Tables<'b>], chosen: &[(usize, usize)]) -> Vec<(usize, &'a mut Tables<'b>)> {
+    let mut next = chosen.iter().peekable();
+    experiments
+        .iter_mut()
+        .enumerate()
+        .filter_map(|(p, t)| next.next_if(|(place, _)| *place == p).map(|&(_, row)| (row, t)))
+        .collect()
+}
+
+/// Number of `places` from the first on whose experiments fit in one set of buffers; at least one.
+fn fitting(experiments: &[Tables], places: &[usize], limits: &DeviceLimits) -> usize {
+    pack::first_that_fit(places.iter().map(|&p| &experiments[p]), limits).max(1)
+}
+
+/// The kernels of a step. `gates`: whether any experiment has gates.
+pub(super) fn kernels_of(mode: Mode, gates: bool) -> Vec<EntryPoint> {
+    match mode {
+        Mode::Fused => vec![EntryPoint::Fused],
+        Mode::PerSystem => (0..SYSTEMS.len())
+            .filter(|&k| gates || SYSTEMS[k].when != RunCondition::Gates)
+            .map(EntryPoint::System)
+            .collect(),
+    }
 }

@@ -5,10 +5,8 @@
 use std::time::Instant;
 
 use super::faults::RunError;
-use super::host::{GpuEngine, Mode};
-use super::kernels::EntryPoint;
+use super::host::{GpuEngine, Mode, kernels_of};
 use super::pack;
-use crate::systems::{RunCondition, SYSTEMS};
 use hyperfold_columns::Tables;
 
 /// Most timestamps of one submission: WebGPU's limit for a query set.
@@ -91,15 +89,5 @@ impl GpuEngine {
         }
         times.download_s = clock.elapsed().as_secs_f64();
         Ok(times)
-    }
-}
-
-fn kernels_of(mode: Mode, gates: bool) -> Vec<EntryPoint> {
-    match mode {
-        Mode::Fused => vec![EntryPoint::Fused],
-        Mode::PerSystem => (0..SYSTEMS.len())
-            .filter(|&k| gates || SYSTEMS[k].when != RunCondition::Gates)
-            .map(EntryPoint::System)
-            .collect(),
     }
 }

@@ -67,19 +67,16 @@ pub fn too_large(one: &Tables, limits: &DeviceLimits) -> Option<(&'static str, u
         .or_else(|| (one.bytes() > limits.total_bytes).then(|| ("tables together", one.bytes(), limits.total_bytes)))
 }
 
-/// Whether `experiments` fit side by side.
-pub fn batch_fits<'a>(experiments: impl IntoIterator<Item = &'a Tables<'a>>, limits: &DeviceLimits) -> bool {
+/// Number of `experiments`, from the first on, that fit side by side.
+pub fn first_that_fit<'a>(experiments: impl IntoIterator<Item = &'a Tables<'a>>, limits: &DeviceLimits) -> usize {
     let mut sums = [0; N_TABLES];
-    let mut n = 0;
-    for one in experiments {
-        n += 1;
+    let fits = |one: &Tables| {
         for (sum, bytes) in sums.iter_mut().zip(one.table_bytes()) {
             *sum += bytes;
         }
-    }
-    n <= limits.experiments
-        && sums.iter().all(|&s| s <= limits.table_bytes)
-        && sums.iter().sum::<u64>() <= limits.total_bytes
+        sums.iter().all(|&s| s <= limits.table_bytes) && sums.iter().sum::<u64>() <= limits.total_bytes
+    };
+    experiments.into_iter().take(limits.experiments).map(fits).take_while(|fits| *fits).count()
 }
 
 /// Divides `experiments` into consecutive ranges that fit, each as long as possible. An experiment that does not fit alone is a range of its own.
@@ -188,7 +185,8 @@ mod tests {
             assert_eq!(batches(all, &limits), [0..2, 2..3, 3..4, 4..5]);
             assert!(too_large(&all[3], &limits).is_some());
             assert!(too_large(&all[0], &limits).is_none());
-            assert!(batch_fits(&all[0..2], &limits) && !batch_fits(&all[0..3], &limits));
+            assert_eq!(first_that_fit(&all[0..3], &limits), 2);
+            assert_eq!(first_that_fit(&all[3..5], &limits), 0);
             assert_eq!(batches(&all[0..3], &DeviceLimits { experiments: 1, ..limits }), [0..1, 1..2, 2..3]);
             assert_eq!(
                 batches(&all[0..3], &DeviceLimits { total_bytes: all[0].bytes(), ..limits }),

@@ -238,6 +238,7 @@ impl Batch {
         }
         // Nobody reads the trackers of removed entities; without this they would pile up.
         self.world.clear_trackers();
+        self.world.resource_mut::<EngineHandle>().0.forget();
     }
 
     /// Returns how many experiments the engine can take at once if it runs on `threads` threads.
@@ -247,7 +248,9 @@ impl Batch {
 
     /// Returns the engine, for another batch.
     pub fn into_engine(mut self) -> Box<dyn Engine> {
-        self.world.remove_resource::<EngineHandle>().expect("a batch has its engine from the start").0
+        let mut engine = self.world.remove_resource::<EngineHandle>().expect("a batch has its engine from the start").0;
+        engine.forget();
+        engine
     }
 
     /// Returns how many bytes of tables the engine can take at once.

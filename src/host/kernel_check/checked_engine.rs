@@ -102,6 +102,10 @@ impl Engine for CheckedEngine {
         self.engine.advance(batch, packet_limit, stop)
     }
 
+    fn forget(&mut self) {
+        Engine::forget(&mut self.engine);
+    }
+
     fn slice(&self) -> Duration {
         self.engine.slice()
     }

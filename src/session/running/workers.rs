@@ -20,8 +20,10 @@ use crate::settings::{EngineChoice, GpuDispatch, MemoChoice, RunSettings};
 const BYTES_A_THREAD: u64 = 1 << 30;
 /// Like `BYTES_A_THREAD`, for a batch with more experiments than threads. Our choice: such a batch saves only a few waits for its last experiments.
 const BYTES_OF_MANY_A_THREAD: u64 = 192 << 20;
-/// Host memory that a batch may take on a device, bytes. A device has thousands of threads.
-const BYTES_A_DEVICE: u64 = 12 << 30;
+/// Host memory that a batch may take on a device, bytes, if a quarter of the machine's memory is not less. What the device has no room for waits there.
+const BYTES_A_DEVICE: u64 = 64 << 30;
+/// Most experiments in a batch on a device: some for each of its thousands of threads.
+const EXPERIMENTS_A_DEVICE: usize = 4096;
 
 /// Approximate limit on the host memory of a batch's experiments, bytes.
 pub(crate) fn host_bytes(threads: usize, on_device: bool) -> u64 {
@@ -114,6 +116,7 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
     let once = settings.memo != MemoChoice::Off;
     let on_device = !workers.is_empty();
     let options = RunOptions {
+        batch: if on_device { EXPERIMENTS_A_DEVICE } else { RunOptions::default().batch },
         bytes: host_bytes(settings.threads, on_device),
         bytes_of_many: host_bytes_of_many(settings.threads, on_device),
         once,
