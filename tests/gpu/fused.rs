@@ -132,6 +132,7 @@ fn random_networks_end_as_on_the_cpu() {
     let mut got = before;
     // By way of the interface that the batch runner uses, slice after slice.
     let mut engine = gpu::shared();
+    engine.bring_all_home(true);
     for _ in 0..1000 {
         let slice =
             support::engine::advance(&mut *engine, &mut got, PACKET_LIMIT, &|| false).unwrap_or_else(|e| panic!("{e}"));
@@ -140,6 +141,7 @@ fn random_networks_end_as_on_the_cpu() {
             break;
         }
     }
+    engine.bring_all_home(false);
     small::compare(&names, &got, &want);
 }
 

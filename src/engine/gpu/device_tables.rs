@@ -10,6 +10,9 @@ use hyperfold_columns::{Exp, N_TABLES, TABLES, Tables};
 /// Maximum number of bytes per transfer, so that staging memory stays small compared with the tables.
 const CHUNK: u64 = 64 << 20;
 
+/// Tables that are all zeros before an experiment's first step, as are new buffers of a device.
+const ZERO_AT_FIRST: [&str; 2] = ["details", "ints"];
+
 /// The tables of one batch in device memory.
 #[derive(Debug)]
 pub struct Resident {
@@ -23,6 +26,8 @@ pub struct Resident {
     exps: Vec<Exp>,
     /// First byte of each experiment in each table, and at the end the bytes of each table.
     first_bytes: Vec<[u64; N_TABLES]>,
+    /// Bytes that were copied to the device.
+    pub copied: u64,
 }
 
 impl Resident {
@@ -62,7 +67,14 @@ impl Resident {
         let staging_bytes = bytes.iter().sum::<u64>().min(CHUNK).max(bytes[0]).max(4);
         let staging = buffer("staging", staging_bytes, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
         faults.check()?;
+        let all_new = exps.iter().all(|e| e.steps == 0 && e.phase == 0);
+        let mut copied = 0;
         for (table, target) in buffers.iter().enumerate() {
+            if all_new && ZERO_AT_FIRST.contains(&TABLES[table].name) {
+                debug_assert!(rows.iter().all(|rows| rows[table].iter().all(|byte| *byte == 0)));
+                continue;
+            }
+            copied += bytes[table];
             let mut start = 0;
             while let Some(len) = wgpu::BufferSize::new((bytes[table] - start).min(CHUNK)) {
                 let mut run = queue.write_buffer_with(target, start, len).ok_or_else(|| faults.no_staging())?;
@@ -88,7 +100,7 @@ impl Resident {
         let group =
             device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some("tables"), layout, entries: &entries });
         faults.check()?;
-        Ok(Resident { buffers, control, group, staging, bytes, exps, first_bytes })
+        Ok(Resident { buffers, control, group, staging, bytes, exps, first_bytes, copied })
     }
 
     /// The experiments' headers as they were uploaded. Bases and lengths are still valid; the progress in them is not.
@@ -145,7 +157,7 @@ impl Resident {
     }
 
     /// Reads what kernels write of some experiments: pairs of its place here and its own tables, whose lengths are those of the uploaded ones. `tables`:
-    /// indices in [`TABLES`]; read-only ones are left out.
+    /// indices in [`TABLES`]; read-only ones are left out. Returns how many bytes came.
     ///
     /// # Errors
     /// The device hangs, was lost, or reported an error. The content of the tables is then useless.
@@ -156,7 +168,8 @@ impl Resident {
         faults: &Faults,
         tables: impl Iterator<Item = usize>,
         experiments: &mut [(usize, &mut Tables)],
-    ) -> Result<(), RunError> {
+    ) -> Result<u64, RunError> {
+        let mut came = 0;
         let capacity = self.staging.size();
         let places: Vec<usize> = experiments.iter().map(|e| e.0).collect();
         let mut rows: Vec<[&mut [u8]; N_TABLES]> = experiments.iter_mut().map(|e| e.1.as_bytes_mut()).collect();
@@ -167,6 +180,7 @@ impl Resident {
             for (k, &place) in places.iter().enumerate() {
                 let bytes = self.first_bytes[place + 1][table] - self.first_bytes[place][table];
                 assert_eq!(rows[k][table].len() as u64, bytes, "{} of an experiment on the device", TABLES[table].name);
+                came += bytes;
                 let mut start = 0;
                 while start < bytes {
                     let len = (bytes - start).min(capacity - filled);
@@ -187,7 +201,7 @@ impl Resident {
         for (_, t) in experiments {
             t.exps[0] = t.exps[0].without_bases();
         }
-        Ok(())
+        Ok(came)
     }
 
     /// Moves some pieces in one transfer. Neighbours on the device are copied together.
@@ -242,6 +256,6 @@ impl Resident {
         experiments: &mut [&mut Tables],
     ) -> Result<(), RunError> {
         let mut all: Vec<(usize, &mut Tables)> = experiments.iter_mut().map(|t| &mut **t).enumerate().collect();
-        self.download_some(device, queue, faults, 0..N_TABLES, &mut all)
+        self.download_some(device, queue, faults, 0..N_TABLES, &mut all).map(|_| ())
     }
 }

@@ -3,20 +3,20 @@
 //! Layer: engine. Takes and gives experiments' own tables, exactly as the CPU engine leaves them. Results do not depend on its decisions: which
 //! experiments share a batch, how many steps a dispatch takes, and when pools grow.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use hyperfold_base::printable::one_line;
 
 use super::device_tables::Resident;
 use super::faults::{Faults, RunError};
 use super::kernels::{EntryPoint, Kernels};
-use super::pack::{self, DeviceLimits};
+use super::pack::DeviceLimits;
 use super::rates::DeviceRates;
+use super::slabs::Slab;
 use super::source;
-use crate::grow::{TooManyPackets, grow};
-use crate::is_final;
+use crate::grow::TooManyPackets;
 use crate::systems::{RunCondition, SYSTEMS, SystemRows};
-use hyperfold_columns::{Exp, N_TABLES, TABLES, Tables, status};
+use hyperfold_columns::{Exp, Tables};
 
 /// How steps are dispatched to the device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -91,13 +91,13 @@ pub const WORKGROUP: u32 = 128;
 /// A device with the engine's kernels.
 #[derive(Debug)]
 pub struct GpuEngine {
-    device: wgpu::Device,
-    queue: wgpu::Queue,
-    faults: Faults,
-    kernels: Kernels,
+    pub(super) device: wgpu::Device,
+    pub(super) queue: wgpu::Queue,
+    pub(super) faults: Faults,
+    pub(super) kernels: Kernels,
     /// Batch sizes that the device allows, and those that the caller allows.
     device_limits: DeviceLimits,
-    batch_limits: DeviceLimits,
+    pub(super) batch_limits: DeviceLimits,
     /// Row-steps that a dispatch of each mode may take, adapted to the time of the last ones.
     work: [u64; 2],
     /// How to dispatch; `None`: chosen per batch.
@@ -105,9 +105,13 @@ pub struct GpuEngine {
     /// Solver for rates of experiments at flow level.
     pub(super) rates: DeviceRates,
     /// What is on the device.
-    slabs: Vec<Slab>,
+    pub(super) slabs: Vec<Slab>,
     /// Bytes of tables that the device was found to hold at once.
-    found_room: u64,
+    pub(super) found_room: u64,
+    /// Whether all tables of an experiment that has ended come home, and not only those that the host reads.
+    pub(super) whole_tables: bool,
+    /// Bytes of tables that were copied to the device, and back.
+    pub(super) copied: [u64; 2],
 }
 
 impl GpuEngine {
@@ -156,6 +160,8 @@ impl GpuEngine {
             rates,
             slabs: Vec::new(),
             found_room: u64::MAX,
+            whole_tables: false,
+            copied: [0; 2],
         })
     }
 
@@ -184,251 +190,21 @@ impl GpuEngine {
         go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
     ) -> Result<Report, RunError> {
         self.forget();
+        let whole = std::mem::replace(&mut self.whole_tables, true);
         let ran = self.go_on(experiments, mode, packet_limit, go_on);
         let home = ran.and_then(|report| self.bring_home(experiments, |_| true).map(|()| report));
+        self.whole_tables = whole;
         self.forget();
         home
     }
 
-    /// Drops what is on the device: the next batch has other experiments.
-    pub fn forget(&mut self) {
-        self.slabs.clear();
-    }
-
-    /// Goes on with every experiment of a batch until all have ended, or `go_on` returns false after a dispatch. Tables stay on the device from the first
-    /// call to the end of their experiment. So those of an experiment that runs are out of date on the host.
-    ///
-    /// # Errors
-    /// The device failed. The tables of the experiments that were on it are then useless.
-    pub(super) fn go_on(
-        &mut self,
-        experiments: &mut [Tables],
-        mode: Mode,
-        packet_limit: u64,
-        go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
-    ) -> Result<Report, RunError> {
-        let mut report = Report::default();
-        loop {
-            self.drop_ended(experiments);
-            self.admit(experiments, packet_limit, &mut report)?;
-            if self.slabs.is_empty() {
-                return Ok(report);
-            }
-            let (dispatch_steps, dispatch_wall) = self.dispatch_slabs(mode)?;
-            report.dispatches += 1;
-            report.device_wall += dispatch_wall;
-            self.bring_home_those_that_wait(experiments)?;
-            let progress = self.progress(experiments, dispatch_steps, dispatch_wall);
-            if !go_on(&progress) {
-                report.stopped = true;
-                return Ok(report);
-            }
-        }
-    }
-
-    /// Takes no further step with experiments that the host has ended.
-    fn drop_ended(&mut self, experiments: &[Tables]) {
-        for slab in &mut self.slabs {
-            for place in &mut slab.places {
-                if place.is_some_and(|p| is_final(&experiments[p])) {
-                    *place = None;
-                }
-            }
-        }
-        self.slabs.retain(|slab| slab.places.iter().any(Option::is_some));
-    }
-
-    /// Copies experiments to the device that are not there, as many as there is room for. Those that wait for packets get them first.
-    fn admit(&mut self, experiments: &mut [Tables], packet_limit: u64, report: &mut Report) -> Result<(), RunError> {
-        let mut is_there = vec![false; experiments.len()];
-        self.slabs.iter().flat_map(|slab| slab.places.iter().flatten()).for_each(|&p| is_there[p] = true);
-        report.failures.iter().for_each(|&(p, _)| is_there[p] = true);
-        let limits = self.batch_limits;
-        let mut used: u64 = self.slabs.iter().map(|slab| slab.resident.memory()).sum();
-        let mut grown = 0;
-        let mut next: Vec<usize> = Vec::new();
-        for (p, t) in experiments.iter_mut().enumerate().filter(|(p, t)| !is_there[*p] && !is_final(t)) {
-            if used + t.bytes() > self.room() && !(next.is_empty() && self.slabs.is_empty()) {
-                break;
-            }
-            if t.exps[0].status == status::NEEDS_PACKETS {
-                grown = 1;
-                if let Err(error) = grow(t, packet_limit) {
-                    report.failures.push((p, error.into()));
-                    continue;
-                }
-            }
-            if let Some((table, bytes, limit)) = pack::too_large(t, &limits) {
-                report.failures.push((p, ExperimentError::TooLarge { table, bytes, limit }));
-                continue;
-            }
-            if used + t.bytes() > self.room() && !(next.is_empty() && self.slabs.is_empty()) {
-                break;
-            }
-            used += t.bytes();
-            next.push(p);
-        }
-        report.growths += grown;
-        let mut first = 0;
-        while first < next.len() {
-            let n = fitting(experiments, &next[first..], &limits);
-            let places = &next[first..first + n];
-            first += n;
-            let on_device: Vec<&Tables> = places.iter().map(|&p| &experiments[p]).collect();
-            match self.upload(&on_device) {
-                Ok(resident) => {
-                    let exps = resident.exps().to_vec();
-                    self.slabs.push(Slab { resident, places: places.iter().copied().map(Some).collect(), exps });
-                    report.batches += 1;
-                }
-                // What is there is as much as the device holds; the others follow when it has room.
-                Err(RunError::OutOfMemory(why)) if !self.slabs.is_empty() => {
-                    let held = self.slabs.iter().map(|slab| slab.resident.memory()).sum();
-                    log::debug!("device: no more than {held} bytes of tables at once: {why}");
-                    self.found_room = held;
-                    return Ok(());
-                }
-                Err(error) => return Err(error),
-            }
-        }
-        if !next.is_empty() {
-            log::debug!("device: {} experiments in {} sets of buffers, {used} bytes", next.len(), self.slabs.len());
-        }
-        Ok(())
-    }
-
-    /// Bytes of tables that may be on the device at once.
-    fn room(&self) -> u64 {
-        self.batch_limits.total_bytes.min(self.found_room)
-    }
-
-    /// Dispatches steps of all experiments that run, in one submission. Returns the number of steps and the wall time until the headers are back.
-    fn dispatch_slabs(&mut self, mode: Mode) -> Result<(u32, Duration), RunError> {
-        let running: Vec<Vec<u32>> = self.slabs.iter().map(Slab::running).collect();
-        let rows_of =
-            |slab: &Slab, rows: &[u32]| -> u64 { rows.iter().map(|&r| u64::from(slab.exps[r as usize].end_len)).sum() };
-        let rows = self.slabs.iter().zip(&running).map(|(slab, rows)| rows_of(slab, rows)).sum();
-        let steps = self.steps_for(mode, rows);
-        // Without gates the gate systems have nothing to do.
-        let gates = self.slabs.iter().flat_map(|slab| &slab.exps).any(|e| e.gate_len > 0);
-        let kernels = kernels_of(mode, gates);
-        for &kernel in &kernels {
-            self.prepare(kernel)?;
-        }
-        for (slab, rows) in self.slabs.iter().zip(&running) {
-            slab.resident.set_control(&self.queue, steps, rows);
-        }
-        let mut encoder = self.encoder("steps");
-        {
-            let mut pass =
-                encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes: None });
-            let repeats = if mode == Mode::Fused { 1 } else { steps };
-            for _ in 0..repeats {
-                for &kernel in &kernels {
-                    for (slab, rows) in self.slabs.iter().zip(&running).filter(|(_, rows)| !rows.is_empty()) {
-                        pass.set_bind_group(0, slab.resident.group(), &[]);
-                        self.dispatch_system(&mut pass, kernel, slab.resident.exps(), rows);
-                    }
-                }
-            }
-        }
-        self.slabs.iter().for_each(|slab| slab.resident.copy_exps(&mut encoder));
-        let clock = Instant::now();
-        self.faults.expect_compilation(self.kernels.are_cold(kernels.iter().copied()));
-        self.queue.submit([encoder.finish()]);
-        let mut taken = 0;
-        for slab in &mut self.slabs {
-            let exps = slab.resident.read_exps(&self.device, &self.faults)?;
-            taken += slab.exps.iter().zip(&exps).map(|(b, e)| (e.steps - b.steps) * u64::from(e.end_len)).sum::<u64>();
-            slab.exps = exps;
-        }
-        self.faults.expect_compilation(false);
-        self.kernels.have_run(kernels.iter().copied());
-        let wall = clock.elapsed();
-        log::trace!(
-            "dispatch: up to {steps} steps of {} experiments in {:.6} s",
-            running.iter().map(Vec::len).sum::<usize>(),
-            wall.as_secs_f64()
-        );
-        self.adapt(mode, wall, taken);
-        Ok((steps, wall))
-    }
-
-    /// Brings home the experiments that have ended. Growing moves tables twice, so a small number of experiments that wait for packets is left to wait.
-    fn bring_home_those_that_wait(&mut self, experiments: &mut [Tables]) -> Result<(), RunError> {
-        let count = |which: u32| -> usize {
-            let there = self.slabs.iter().flat_map(|slab| slab.places.iter().zip(&slab.exps));
-            there.filter(|(place, exp)| place.is_some() && exp.status == which).count()
-        };
-        let (running, waiting) = (count(status::RUNNING), count(status::NEEDS_PACKETS));
-        let with_waiting = waiting > 0 && 4 * waiting >= running;
-        self.bring_home(experiments, |exp| match exp.status {
-            status::RUNNING => false,
-            status::NEEDS_PACKETS => with_waiting,
-            _ => true,
-        })
-    }
-
-    /// Brings home the experiments that `which` chooses by their headers.
-    fn bring_home(&mut self, experiments: &mut [Tables], which: impl Fn(&Exp) -> bool) -> Result<(), RunError> {
-        for slab in &mut self.slabs {
-            let mut chosen: Vec<(usize, usize)> = Vec::new();
-            for (row, (place, exp)) in slab.places.iter_mut().zip(&slab.exps).enumerate() {
-                if let Some(p) = *place
-                    && which(exp)
-                {
-                    chosen.push((p, row));
-                    *place = None;
-                }
-            }
-            if chosen.is_empty() {
-                continue;
-            }
-            let mut home = pick(experiments, &chosen);
-            slab.resident.download_some(&self.device, &self.queue, &self.faults, 0..N_TABLES, &mut home)?;
-        }
-        self.slabs.retain(|slab| slab.places.iter().any(Option::is_some));
-        Ok(())
-    }
-
-    /// Copies what the host looks at while experiments run: headers, and the counters of NICs and ports.
-    ///
-    /// # Errors
-    /// The device failed.
-    pub(super) fn refresh_counters(&mut self, experiments: &mut [Tables]) -> Result<(), RunError> {
-        for slab in &self.slabs {
-            let chosen: Vec<(usize, usize)> =
-                slab.places.iter().enumerate().filter_map(|(row, place)| place.map(|p| (p, row))).collect();
-            let looked_at = (0..N_TABLES).filter(|&i| matches!(TABLES[i].name, "exps" | "nics" | "ports"));
-            let mut there = pick(experiments, &chosen);
-            slab.resident.download_some(&self.device, &self.queue, &self.faults, looked_at, &mut there)?;
-        }
-        Ok(())
-    }
-
-    fn progress(&self, experiments: &[Tables], dispatch_steps: u32, dispatch_wall: Duration) -> DispatchProgress {
-        let mut steps: Vec<u64> = experiments.iter().map(|t| t.exps[0].steps).collect();
-        for slab in &self.slabs {
-            for (place, exp) in slab.places.iter().zip(&slab.exps) {
-                place.iter().for_each(|&p| steps[p] = exp.steps);
-            }
-        }
-        DispatchProgress {
-            finished: experiments.iter().filter(|t| is_final(t)).count(),
-            experiments: experiments.len(),
-            steps: steps.iter().sum(),
-            dispatch_steps,
-            dispatch_wall,
-        }
-    }
-
     /// Number of steps in the next dispatch, over experiments that have `rows` link ends together.
-    fn steps_for(&self, mode: Mode, rows: u64) -> u32 {
+    pub(super) fn steps_for(&self, mode: Mode, rows: u64) -> u32 {
         (self.work[mode as usize] / rows.max(1)).clamp(1, u64::from(MAX_STEPS[mode as usize])) as u32
     }
 
     /// Sets the work of the next dispatch from the wall time that the last one took for `taken` row-steps.
-    fn adapt(&mut self, mode: Mode, wall: Duration, taken: u64) {
+    pub(super) fn adapt(&mut self, mode: Mode, wall: Duration, taken: u64) {
         let work = &mut self.work[mode as usize];
         let fair = u128::from(taken) * DISPATCH_TARGET.as_micros() / wall.as_micros().max(1);
         // If a dispatch did little because its experiments ended, its time says little.
@@ -436,7 +212,13 @@ impl GpuEngine {
     }
 
     /// Appends one system over all rows of the running experiments.
-    fn dispatch_system(&self, pass: &mut wgpu::ComputePass, kernel: EntryPoint, exps: &[Exp], running: &[u32]) {
+    pub(super) fn dispatch_system(
+        &self,
+        pass: &mut wgpu::ComputePass,
+        kernel: EntryPoint,
+        exps: &[Exp],
+        running: &[u32],
+    ) {
         let rows = match kernel {
             EntryPoint::Fused => SystemRows::Experiment,
             EntryPoint::System(k) => SYSTEMS[k].rows,
@@ -615,39 +397,6 @@ fn begin<'a>(encoder: &'a mut wgpu::CommandEncoder, resident: &Resident) -> wgpu
     let mut pass = encoder.begin_compute_pass(&wgpu::ComputePassDescriptor { label: None, timestamp_writes: None });
     pass.set_bind_group(0, resident.group(), &[]);
     pass
-}
-
-/// Experiments that are on the device side by side, in one set of buffers.
-#[derive(Debug)]
-struct Slab {
-    resident: Resident,
-    /// Place in the batch of each of its experiments, in ascending order; `None`: it has come home.
-    places: Vec<Option<usize>>,
-    /// Headers after the last dispatch.
-    exps: Vec<Exp>,
-}
-
-impl Slab {
-    /// Rows of its experiments that run.
-    fn running(&self) -> Vec<u32> {
-        let rows = (0u32..).zip(self.places.iter().zip(&self.exps));
-        rows.filter(|(_, (place, exp))| place.is_some() && exp.status == status::RUNNING).map(|(row, _)| row).collect()
-    }
-}
-
-/// The tables of some experiments: `chosen` has pairs of a place in the batch, ascending, and a row on the device.
-fn pick<'a, 'b>(experiments: &'a mut [Tables<'b>], chosen: &[(usize, usize)]) -> Vec<(usize, &'a mut Tables<'b>)> {
-    let mut next = chosen.iter().peekable();
-    experiments
-        .iter_mut()
-        .enumerate()
-        .filter_map(|(p, t)| next.next_if(|(place, _)| *place == p).map(|&(_, row)| (row, t)))
-        .collect()
-}
-
-/// Number of `places` from the first on whose experiments fit in one set of buffers; at least one.
-fn fitting(experiments: &[Tables], places: &[usize], limits: &DeviceLimits) -> usize {
-    pack::first_that_fit(places.iter().map(|&p| &experiments[p]), limits).max(1)
 }
 
 /// The kernels of a step. `gates`: whether any experiment has gates.

@@ -15,6 +15,7 @@ pub mod open;
 pub mod pack;
 pub mod rates;
 pub mod selftest;
+mod slabs;
 pub mod source;
 
 pub use adapter::{AdapterReport, DeviceChoice, GpuError, SoftwarePolicy};
