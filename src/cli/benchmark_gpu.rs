@@ -19,7 +19,7 @@ use super::{say, table};
 use hyperfold_base::budget;
 use hyperfold_columns::{OwnedTables, Tables, status};
 use hyperfold_config::sweep::{self, SetOverrides};
-use hyperfold_engine::gpu::{DeviceChoice, DeviceTimes, GpuDevice, GpuEngine, Mode, SoftwarePolicy, host, open};
+use hyperfold_engine::gpu::{self, DeviceChoice, DeviceTimes, GpuDevice, GpuEngine, Mode, SoftwarePolicy, host, open};
 use hyperfold_engine::{cpu, grow, packet_hops};
 use hyperfold_host::prepare;
 
@@ -256,7 +256,7 @@ fn measure<'a>(
 ) -> anyhow::Result<Line<'a>> {
     // A step of one experiment compiles what is not compiled yet.
     let clock = Instant::now();
-    OwnedTables::with_views(&mut [variants.before[0].clone()], |batch| engine.measure(batch, mode, 1))?;
+    OwnedTables::with_views(&mut [variants.before[0].clone()], |batch| gpu::measure(engine, batch, mode, 1))?;
     let compile_s = clock.elapsed().as_secs_f64();
     let mut batch: Vec<OwnedTables> =
         (0..experiments).map(|k| variants.before[k % variants.before.len()].clone()).collect();
@@ -266,7 +266,8 @@ fn measure<'a>(
         })
     };
     let (hops_before, steps_before) = counts(&mut batch);
-    let times: DeviceTimes = OwnedTables::with_views(&mut batch, |batch| engine.measure(batch, mode, variants.steps))?;
+    let times: DeviceTimes =
+        OwnedTables::with_views(&mut batch, |batch| gpu::measure(engine, batch, mode, variants.steps))?;
     let (hops, steps) = counts(&mut batch);
     let packet_hops = hops - hops_before;
     let kernel_s = match times.kernels.is_empty() {
@@ -299,23 +300,6 @@ fn measure<'a>(
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn every_workload_is_measured_in_the_middle_of_its_run() {
-        for (workload, ..) in WORKLOADS {
-            assert!(PLAN.iter().any(|line| line.0 == workload), "{workload} is never measured");
-            let variants = variants_of(workload, FUSED_STEPS).unwrap_or_else(|e| panic!("{workload}: {e:#}"));
-            assert!(variants.before.len() == 16, "{workload}");
-            for (before, after) in variants.before.iter().zip(&variants.after) {
-                assert_eq!(after.exps[0].steps - before.exps[0].steps, u64::from(FUSED_STEPS), "{workload}");
-            }
-        }
-    }
-}
-
 fn as_text(line: &Line) -> String {
     let kernels: Vec<String> = match line.kernels.len() {
         0 | 1 => Vec::new(),
@@ -338,4 +322,21 @@ fn as_text(line: &Line) -> String {
         if kernels.is_empty() { "" } else { "; " },
         kernels.join(", ")
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_workload_is_measured_in_the_middle_of_its_run() {
+        for (workload, ..) in WORKLOADS {
+            assert!(PLAN.iter().any(|line| line.0 == workload), "{workload} is never measured");
+            let variants = variants_of(workload, FUSED_STEPS).unwrap_or_else(|e| panic!("{workload}: {e:#}"));
+            assert!(variants.before.len() == 16, "{workload}");
+            for (before, after) in variants.before.iter().zip(&variants.after) {
+                assert_eq!(after.exps[0].steps - before.exps[0].steps, u64::from(FUSED_STEPS), "{workload}");
+            }
+        }
+    }
 }
