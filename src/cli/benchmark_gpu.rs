@@ -18,8 +18,8 @@ use super::output::is_closed;
 use super::{say, table};
 use hyperfold_base::budget;
 use hyperfold_columns::{OwnedTables, Tables, status};
-use hyperfold_config::sweep::{self, SetOverrides};
-use hyperfold_engine::gpu::{DeviceChoice, DeviceTimes, GpuDevice, GpuEngine, Mode, SoftwarePolicy, host, open};
+use hyperfold_config::sweep::{self, Experiment, SetOverrides, Sweep};
+use hyperfold_engine::gpu::{self, DeviceChoice, DeviceTimes, GpuDevice, GpuEngine, Mode, SoftwarePolicy, host, open};
 use hyperfold_engine::{cpu, grow, packet_hops};
 use hyperfold_host::prepare;
 
@@ -202,33 +202,40 @@ fn variants_for<'a>(
 
 /// Prepares all variants of a workload, and takes the measured steps of each on the CPU engine.
 fn variants_of(workload: &'static str, steps: u32) -> anyhow::Result<Variants> {
-    let (_, base, axes) = WORKLOADS.iter().find(|w| w.0 == workload).ok_or_else(|| anyhow!("no workload"))?;
-    let text = format!("name = \"{workload}\"\n[base]\n{base}[axes]\n{axes}");
-    let sweep = sweep::parse(&text, Path::new("benchmark"), &SetOverrides(Vec::new()))?;
+    let sweep = sweep_of(workload)?;
     let both: Vec<(OwnedTables, OwnedTables)> = sweep
         .experiments
         .par_iter()
-        .map(|experiment| {
-            let config = sweep.config(experiment).map_err(|e| anyhow!("{e}"))?;
-            let mut before = prepare(&config, experiment.exp_id as u32)?.built.tables;
-            let mut whole = before.clone();
-            advance(&mut whole.view(), u64::MAX)?;
-            let n_before = whole.exps[0].steps / PART_BEFORE;
-            advance(&mut before.view(), n_before)?;
-            loop {
-                let mut after = before.clone();
-                cpu::run(&mut after.view(), steps);
-                match after.exps[0].status {
-                    status::RUNNING => return Ok((before, after)),
-                    // Pools do not grow while the device is measured, so the measured steps begin after it.
-                    status::NEEDS_PACKETS => advance(&mut before.view(), u64::from(steps))?,
-                    _ => anyhow::bail!("{workload} ends after {} steps", whole.exps[0].steps),
-                }
-            }
-        })
+        .map(|experiment| in_the_middle(&sweep, experiment, steps).with_context(|| workload))
         .collect::<anyhow::Result<_>>()?;
     let (before, after) = both.into_iter().unzip();
     Ok(Variants { workload, steps, before, after })
+}
+
+fn sweep_of(workload: &str) -> anyhow::Result<Sweep> {
+    let (_, base, axes) = WORKLOADS.iter().find(|w| w.0 == workload).ok_or_else(|| anyhow!("no workload"))?;
+    let text = format!("name = \"{workload}\"\n[base]\n{base}[axes]\n{axes}");
+    Ok(sweep::parse(&text, Path::new("benchmark"), &SetOverrides(Vec::new()))?)
+}
+
+/// Tables of an experiment in the middle of its run, and after so many more steps.
+fn in_the_middle(sweep: &Sweep, experiment: &Experiment, steps: u32) -> anyhow::Result<(OwnedTables, OwnedTables)> {
+    let config = sweep.config(experiment).map_err(|e| anyhow!("{e}"))?;
+    let mut before = prepare(&config, experiment.exp_id as u32)?.built.tables;
+    let mut whole = before.clone();
+    advance(&mut whole.view(), u64::MAX)?;
+    let n_before = whole.exps[0].steps / PART_BEFORE;
+    advance(&mut before.view(), n_before)?;
+    loop {
+        let mut after = before.clone();
+        cpu::run(&mut after.view(), steps);
+        match after.exps[0].status {
+            status::RUNNING => return Ok((before, after)),
+            // Pools do not grow while the device is measured, so the measured steps begin after it.
+            status::NEEDS_PACKETS => advance(&mut before.view(), u64::from(steps))?,
+            _ => anyhow::bail!("it ends after {} steps", whole.exps[0].steps),
+        }
+    }
 }
 
 /// Takes steps on the CPU engine, and gives the experiment more packets where it asks for them.
@@ -256,7 +263,7 @@ fn measure<'a>(
 ) -> anyhow::Result<Line<'a>> {
     // A step of one experiment compiles what is not compiled yet.
     let clock = Instant::now();
-    OwnedTables::with_views(&mut [variants.before[0].clone()], |batch| engine.measure(batch, mode, 1))?;
+    OwnedTables::with_views(&mut [variants.before[0].clone()], |batch| gpu::measure(engine, batch, mode, 1))?;
     let compile_s = clock.elapsed().as_secs_f64();
     let mut batch: Vec<OwnedTables> =
         (0..experiments).map(|k| variants.before[k % variants.before.len()].clone()).collect();
@@ -266,7 +273,8 @@ fn measure<'a>(
         })
     };
     let (hops_before, steps_before) = counts(&mut batch);
-    let times: DeviceTimes = OwnedTables::with_views(&mut batch, |batch| engine.measure(batch, mode, variants.steps))?;
+    let times: DeviceTimes =
+        OwnedTables::with_views(&mut batch, |batch| gpu::measure(engine, batch, mode, variants.steps))?;
     let (hops, steps) = counts(&mut batch);
     let packet_hops = hops - hops_before;
     let kernel_s = match times.kernels.is_empty() {
@@ -331,11 +339,11 @@ mod tests {
     fn every_workload_is_measured_in_the_middle_of_its_run() {
         for (workload, ..) in WORKLOADS {
             assert!(PLAN.iter().any(|line| line.0 == workload), "{workload} is never measured");
-            let variants = variants_of(workload, FUSED_STEPS).unwrap_or_else(|e| panic!("{workload}: {e:#}"));
-            assert!(variants.before.len() == 16, "{workload}");
-            for (before, after) in variants.before.iter().zip(&variants.after) {
-                assert_eq!(after.exps[0].steps - before.exps[0].steps, u64::from(FUSED_STEPS), "{workload}");
-            }
+            let sweep = sweep_of(workload).unwrap_or_else(|e| panic!("{workload}: {e:#}"));
+            assert!(sweep.experiments.len() == 16, "{workload}");
+            let (before, after) = in_the_middle(&sweep, &sweep.experiments[0], FUSED_STEPS)
+                .unwrap_or_else(|e| panic!("{workload}: {e:#}"));
+            assert_eq!(after.exps[0].steps - before.exps[0].steps, u64::from(FUSED_STEPS), "{workload}");
         }
     }
 }

@@ -362,8 +362,22 @@ impl GpuEngine {
         resident.download(&self.device, &self.queue, &self.faults, experiments)
     }
 
-    /// Submits `encoder`, waits for its end, and reads the first `count` of `queries`.
+    /// Submits `encoder`, which dispatches `kernels`, waits for its end, and reads the first `count` of `queries`.
     pub(super) fn submit_and_read_timestamps(
+        &mut self,
+        encoder: wgpu::CommandEncoder,
+        kernels: &[EntryPoint],
+        queries: Option<&wgpu::QuerySet>,
+        count: u32,
+    ) -> Result<Vec<u64>, RunError> {
+        self.faults.expect_compilation(self.kernels.are_cold(kernels.iter().copied()));
+        let ticks = self.submitted(encoder, queries, count)?;
+        self.faults.expect_compilation(false);
+        self.kernels.have_run(kernels.iter().copied());
+        Ok(ticks)
+    }
+
+    fn submitted(
         &self,
         mut encoder: wgpu::CommandEncoder,
         queries: Option<&wgpu::QuerySet>,

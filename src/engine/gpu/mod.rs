@@ -23,5 +23,5 @@ pub use device::GpuDevice;
 pub use faults::RunError;
 pub use host::{DispatchProgress, ExperimentError, GpuEngine, Mode, Report};
 pub use kernels::EntryPoint;
-pub use measure::DeviceTimes;
+pub use measure::{DeviceTimes, measure};
 pub use selftest::{SelfTest, SubTest};

@@ -240,7 +240,11 @@ impl GpuEngine {
     }
 
     /// Brings home the experiments that `which` chooses by their headers.
-    pub(super) fn bring_home(&mut self, experiments: &mut [Tables], which: impl Fn(&Exp) -> bool) -> Result<(), RunError> {
+    pub(super) fn bring_home(
+        &mut self,
+        experiments: &mut [Tables],
+        which: impl Fn(&Exp) -> bool,
+    ) -> Result<(), RunError> {
         for slab in &mut self.slabs {
             // Those that go on need all their tables, and those that have ended what the host reads.
             let (mut ended, mut going_on) = (Vec::new(), Vec::new());
