@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use hyperfold_base::printable::one_line;
 
+use super::device::GpuDevice;
 use super::device_tables::Resident;
 use super::faults::{Faults, RunError};
 use super::kernels::{EntryPoint, Kernels};
@@ -15,6 +16,7 @@ use super::rates::DeviceRates;
 use super::slabs::Slab;
 use super::source;
 use crate::grow::TooManyPackets;
+use crate::is_final;
 use crate::systems::{RunCondition, SYSTEMS, SystemRows};
 use hyperfold_columns::{Exp, Tables};
 
@@ -87,6 +89,11 @@ const MAX_STEPS: [u32; 2] = [1 << 20, 1 << 10];
 const MAX_WORK: u64 = 1 << 40;
 /// Invocations per workgroup.
 pub const WORKGROUP: u32 = 128;
+
+/// Batches of fewer than [`FEW`] experiments, one of them with more ports than this, are dispatched system by system: in the fused kernel one
+/// workgroup per experiment would walk over all its rows in each step, while most of the device is idle. Our choice, not yet measured on a real GPU.
+const LARGE_PORTS: u32 = 8192;
+const FEW: usize = 16;
 
 /// A device with the engine's kernels.
 #[derive(Debug)]
@@ -321,6 +328,48 @@ impl GpuEngine {
 }
 
 impl GpuEngine {
+    /// Makes an engine on an adapter that has passed its self-test. Takes over the device's error handlers.
+    ///
+    /// # Errors
+    /// It fails as [`GpuEngine::new`] does.
+    pub fn on(gpu: &GpuDevice) -> Result<Self, RunError> {
+        Self::new(gpu.device.clone(), gpu.queue.clone(), &gpu.device.limits())
+    }
+
+    /// Sets how every batch is dispatched from now on; `None`: the engine chooses per batch. Changes no result.
+    pub fn dispatch_as(&mut self, mode: Option<Mode>) {
+        self.mode = mode;
+    }
+
+    /// How `batch` is dispatched.
+    pub fn mode_of(&self, batch: &[Tables]) -> Mode {
+        self.mode.unwrap_or_else(|| Self::mode_for(batch))
+    }
+
+    /// Replaces the text of the kernel that solves rates. Tests show with it that a wrong kernel is found.
+    ///
+    /// # Errors
+    /// The device allows no workgroup that the kernel can have.
+    pub fn change_rates_kernel(&mut self, change: impl FnOnce(String) -> String) -> Result<(), RunError> {
+        self.rates.change_kernel(change)
+    }
+
+    /// Solves rates on the device only for batches with at least `fewest` experiments at flow level. Changes no result.
+    pub fn solve_rates_from(&mut self, fewest: usize) {
+        self.rates.set_fewest(fewest);
+    }
+
+    /// The best way to dispatch a batch.
+    fn mode_for(batch: &[Tables]) -> Mode {
+        let mut running = 0;
+        let mut max_ports = 0;
+        for t in batch.iter().filter(|t| !is_final(t)) {
+            running += 1;
+            max_ports = max_ports.max(t.exps[0].port_len);
+        }
+        if running < FEW && max_ports > LARGE_PORTS { Mode::PerSystem } else { Mode::Fused }
+    }
+
     /// Whether the device's own clock can time passes.
     pub(super) fn has_timestamps(&self) -> bool {
         self.device.features().contains(wgpu::Features::TIMESTAMP_QUERY)
