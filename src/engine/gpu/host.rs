@@ -13,7 +13,7 @@ use super::faults::{Faults, RunError};
 use super::kernels::{EntryPoint, Kernels};
 use super::pack::DeviceLimits;
 use super::rates::DeviceRates;
-use super::slabs::Slab;
+use super::slab::Slab;
 use super::source;
 use crate::grow::TooManyPackets;
 use crate::is_final;

@@ -11,11 +11,12 @@ pub mod faults;
 pub mod host;
 pub mod kernels;
 pub mod measure;
+mod on_device;
 pub mod open;
 pub mod pack;
 pub mod rates;
 pub mod selftest;
-mod slabs;
+mod slab;
 pub mod source;
 
 pub use adapter::{AdapterReport, DeviceChoice, GpuError, SoftwarePolicy};

@@ -4,49 +4,16 @@
 
 use std::time::{Duration, Instant};
 
-use super::device_tables::Resident;
 use super::faults::RunError;
 use super::host::{DispatchProgress, ExperimentError, GpuEngine, Mode, Report, kernels_of};
-use super::pack::{self, DeviceLimits};
+use super::pack;
+use super::slab::{Slab, fitting, pick};
 use crate::grow::grow;
 use crate::is_final;
 use hyperfold_columns::{Exp, N_TABLES, TABLES, Tables, status};
 
 /// Tables that only steps read. Those of an experiment that has ended stay on the device.
 const ONLY_FOR_STEPS: [&str; 5] = ["clocks", "details", "ints", "order", "plans"];
-
-/// Experiments that are on the device side by side, in one set of buffers.
-#[derive(Debug)]
-pub(super) struct Slab {
-    resident: Resident,
-    /// Place in the batch of each of its experiments, in ascending order; `None`: it has come home.
-    places: Vec<Option<usize>>,
-    /// Headers after the last dispatch.
-    exps: Vec<Exp>,
-}
-
-impl Slab {
-    /// Rows of its experiments that run.
-    fn running(&self) -> Vec<u32> {
-        let rows = (0u32..).zip(self.places.iter().zip(&self.exps));
-        rows.filter(|(_, (place, exp))| place.is_some() && exp.status == status::RUNNING).map(|(row, _)| row).collect()
-    }
-}
-
-/// The tables of some experiments: `chosen` has pairs of a place in the batch, ascending, and a row on the device.
-fn pick<'a, 'b>(experiments: &'a mut [Tables<'b>], chosen: &[(usize, usize)]) -> Vec<(usize, &'a mut Tables<'b>)> {
-    let mut next = chosen.iter().peekable();
-    experiments
-        .iter_mut()
-        .enumerate()
-        .filter_map(|(p, t)| next.next_if(|(place, _)| *place == p).map(|&(_, row)| (row, t)))
-        .collect()
-}
-
-/// Number of `places` from the first on whose experiments fit in one set of buffers; at least one.
-fn fitting(experiments: &[Tables], places: &[usize], limits: &DeviceLimits) -> usize {
-    pack::first_that_fit(places.iter().map(|&p| &experiments[p]), limits).max(1)
-}
 
 impl GpuEngine {
     /// Whether all tables of an experiment that has ended come home, also those that only steps read; at first they do not. [`GpuEngine::run`] always brings
