@@ -83,7 +83,7 @@ pub fn packet_hops(t: &Tables) -> u64 {
     t.nics.iter().map(|n| n.hops).sum::<u64>() + t.ports.iter().map(|p| p.hops).sum::<u64>()
 }
 
-/// Whether the experiment has ended, with success or not.
+/// Whether the experiment has ended, with success or not. An empty place of a batch has.
 pub fn is_final(t: &Tables) -> bool {
-    !matches!(t.exps[0].status, status::RUNNING | status::NEEDS_PACKETS)
+    t.exps.first().is_none_or(|exp| !matches!(exp.status, status::RUNNING | status::NEEDS_PACKETS))
 }

@@ -44,28 +44,34 @@ impl Engine for Beside {
         packet_limit: u64,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<SliceOutcome, EngineError> {
-        let open = |hosts: bool, batch: &[Tables]| batch.iter().any(|t| is_hosts(t) == hosts && !is_final(t));
-        if !open(true, batch) {
+        if !batch.iter().any(|t| !is_final(t) && is_hosts(t)) {
             return self.device.advance(batch, packet_limit, stop);
         }
-        let device_places: Vec<usize> = (0..batch.len()).filter(|&k| !is_hosts(&batch[k])).collect();
-        let with_device = open(false, batch);
-        // Empty tables take the places of the device's experiments, so that the places of the folded ones stay the same.
-        let mut others: Vec<Tables> = device_places.iter().map(|&k| std::mem::take(&mut batch[k])).collect();
+        // Each engine gets all places of the batch, so that places stay the same from slice to slice; those of the other are empty.
+        let is_devices: Vec<bool> = batch.iter().map(|t| !is_hosts(t)).collect();
+        let mut others: Vec<Tables> = batch
+            .iter_mut()
+            .zip(&is_devices)
+            .map(|(t, devices)| if *devices { std::mem::take(t) } else { Tables::default() })
+            .collect();
         let folded = self.fold.advance(batch, packet_limit, stop);
-        let ran = if with_device { Some(self.device.advance(&mut others, packet_limit, stop)) } else { None };
-        for (&k, t) in device_places.iter().zip(others) {
-            batch[k] = t;
+        let ran = match others.iter().all(is_final) {
+            true => None,
+            false => Some(self.device.advance(&mut others, packet_limit, stop)),
+        };
+        let device_places = || (0..is_devices.len()).filter(|&k| is_devices[k]);
+        for k in device_places() {
+            batch[k] = std::mem::take(&mut others[k]);
         }
         let mut slice = folded?;
-        for &k in &device_places {
+        for k in device_places() {
             slice.folds[k] = FoldStats { hops_simulated: packet_hops(&batch[k]), ..FoldStats::default() };
         }
         if let Some(device) = ran.transpose()? {
-            for (&k, seconds) in device_places.iter().zip(device.seconds) {
-                slice.seconds[k] = seconds;
+            for k in device_places() {
+                slice.seconds[k] = device.seconds[k];
             }
-            slice.failures.extend(device.failures.into_iter().map(|(place, why)| (device_places[place], why)));
+            slice.failures.extend(device.failures);
         }
         Ok(slice)
     }
@@ -91,9 +97,52 @@ impl Engine for Beside {
 #[cfg(test)]
 mod tests {
     use bytemuck::Zeroable;
-    use hyperfold_columns::{Exp, LinkEndIdx, Nic, OwnedTables};
+    use hyperfold_columns::{Exp, LinkEndIdx, Nic, OwnedTables, status};
 
     use super::*;
+
+    /// A device that ends all it gets, and notes in which places something ran.
+    #[derive(Default)]
+    struct Noting(std::sync::Arc<std::sync::Mutex<Vec<Vec<usize>>>>);
+
+    impl Engine for Noting {
+        fn advance(
+            &mut self,
+            batch: &mut [Tables],
+            _: u64,
+            _: &(dyn Fn() -> bool + Sync),
+        ) -> Result<SliceOutcome, EngineError> {
+            let ran: Vec<usize> = (0..batch.len()).filter(|&k| !is_final(&batch[k])).collect();
+            self.0.lock().unwrap().push(ran);
+            Ok(SliceOutcome { seconds: vec![0.0; batch.len()], ..SliceOutcome::default() })
+        }
+
+        fn slice(&self) -> Duration {
+            Duration::ZERO
+        }
+    }
+
+    #[test]
+    fn a_device_sees_its_experiments_in_the_same_places_before_and_after_those_of_the_host_end() {
+        let places = std::sync::Arc::default();
+        let device = Noting(std::sync::Arc::clone(&places));
+        let mut beside = Beside::new(Box::new(device), FoldEngine::default());
+        let plain = OwnedTables { exps: vec![Exp { status: status::RUNNING, ..Exp::zeroed() }], ..Default::default() };
+        let mut ended = plain.clone();
+        ended.exps[0].status = status::DONE;
+        // The first experiment is the host's, as its NICs are linked. Then it has ended, and only its header is left.
+        let linked = OwnedTables {
+            exps: vec![Exp { nic_len: 2, status: status::RUNNING, ..Exp::zeroed() }],
+            nics: [1, 0].map(|peer| Nic { peer: LinkEndIdx(peer), ..Nic::zeroed() }).to_vec(),
+            ..OwnedTables::default()
+        };
+        // The host's engine is asked to stop at once, so that only places matter.
+        for first in [linked, ended] {
+            let mut batch = [first, plain.clone(), plain.clone()];
+            OwnedTables::with_views(&mut batch, |batch| beside.advance(batch, 0, &|| true)).unwrap();
+        }
+        assert_eq!(*places.lock().unwrap(), [[1, 2], [1, 2]]);
+    }
 
     #[test]
     fn linked_nics_stay_with_the_host() {

@@ -255,7 +255,7 @@ impl GpuEngine {
     }
 
     fn progress(&self, experiments: &[Tables], dispatch_steps: u32, dispatch_wall: Duration) -> DispatchProgress {
-        let mut steps: Vec<u64> = experiments.iter().map(|t| t.exps[0].steps).collect();
+        let mut steps: Vec<u64> = experiments.iter().map(|t| t.exps.first().map_or(0, |exp| exp.steps)).collect();
         for slab in &self.slabs {
             for (place, exp) in slab.places.iter().zip(&slab.exps) {
                 place.iter().for_each(|&p| steps[p] = exp.steps);
