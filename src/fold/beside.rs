@@ -126,7 +126,7 @@ mod tests {
     fn a_device_sees_its_experiments_in_the_same_places_before_and_after_those_of_the_host_end() {
         let places = std::sync::Arc::default();
         let device = Noting(std::sync::Arc::clone(&places));
-        let mut beside = Beside::new(Box::new(device), FoldEngine::default());
+        let mut engine = Beside::new(Box::new(device), FoldEngine::default());
         let plain = OwnedTables { exps: vec![Exp { status: status::RUNNING, ..Exp::zeroed() }], ..Default::default() };
         let mut ended = plain.clone();
         ended.exps[0].status = status::DONE;
@@ -139,7 +139,7 @@ mod tests {
         // The host's engine is asked to stop at once, so that only places matter.
         for first in [linked, ended] {
             let mut batch = [first, plain.clone(), plain.clone()];
-            OwnedTables::with_views(&mut batch, |batch| beside.advance(batch, 0, &|| true)).unwrap();
+            OwnedTables::with_views(&mut batch, |batch| engine.advance(batch, 0, &|| true)).unwrap();
         }
         assert_eq!(*places.lock().unwrap(), [[1, 2], [1, 2]]);
     }

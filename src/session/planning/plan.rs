@@ -24,7 +24,9 @@ use crate::planning::two_models;
 use crate::running::search::{self, SearchSetup};
 use crate::running::workers;
 
-/// Experiments in a batch, and total packet-hops, from which a GPU pays.
+/// Experiments for each CPU thread, and at least, and packet-hops in all, from which a GPU pays. On an H200 beside 16 threads, 512 and more took between
+/// 0.7 and 1.3 times as long as on the CPU (`benches/runs/2026-11-27-gpu-visit.txt`); the fewer experiments, the more of a GPU is idle.
+const GPU_EXPERIMENTS_A_THREAD: usize = 32;
 const GPU_EXPERIMENTS: usize = 64;
 const GPU_PACKET_HOPS: u64 = 2_000_000_000;
 /// Flows and tasks at flow level from which a GPU pays, if there are as many experiments as a device takes: half a minute of a CPU thread. Our choice, not
@@ -86,6 +88,11 @@ fn serves(config: &Config) -> bool {
     inference(&config.workload) || jobs_serve
 }
 
+/// Whether a GPU pays for so many experiments with so many packet-hops together, beside so many CPU threads.
+fn packets_pay_for_gpu(experiments: usize, packet_hops: u64, threads: usize) -> bool {
+    experiments >= GPU_EXPERIMENTS.max(GPU_EXPERIMENTS_A_THREAD * threads) && packet_hops >= GPU_PACKET_HOPS
+}
+
 /// A sweep, selected and surveyed.
 pub struct LoadedSweep {
     pub(crate) sweep: Sweep,
@@ -103,10 +110,9 @@ pub struct LoadedSweep {
 }
 
 impl LoadedSweep {
-    /// Whether the batch is large enough for a real GPU to pay.
-    pub(crate) fn pays_for_gpu(&self) -> bool {
-        let packets = self.sweep.experiments.len() >= GPU_EXPERIMENTS && self.packet_hops >= GPU_PACKET_HOPS;
-        packets || flows_pay_for_gpu(&self.sizes)
+    /// Whether the batch is large enough for a real GPU to pay on a machine with so many CPU threads.
+    pub(crate) fn pays_for_gpu(&self, threads: usize) -> bool {
+        packets_pay_for_gpu(self.sweep.experiments.len(), self.packet_hops, threads) || flows_pay_for_gpu(&self.sizes)
     }
 
     /// Whether any experiment is at flow level.
@@ -221,5 +227,13 @@ mod tests {
         assert!(!pays(FEWEST_THAT_PAY - 1, one), "few experiments");
         assert!(!pays(FEWEST_THAT_PAY, ExperimentSize { tasks: 100, ..one }), "little to do");
         assert!(!pays(FEWEST_THAT_PAY, ExperimentSize { flow_level: false, ..one }), "packets");
+    }
+
+    #[test]
+    fn a_gpu_pays_for_many_experiments_a_thread() {
+        assert!(packets_pay_for_gpu(512, GPU_PACKET_HOPS, 16));
+        assert!(!packets_pay_for_gpu(511, GPU_PACKET_HOPS, 16), "the cores are as fast");
+        assert!(packets_pay_for_gpu(64, GPU_PACKET_HOPS, 2) && packets_pay_for_gpu(64, GPU_PACKET_HOPS, 1));
+        assert!(!packets_pay_for_gpu(63, GPU_PACKET_HOPS, 1) && !packets_pay_for_gpu(512, GPU_PACKET_HOPS - 1, 1));
     }
 }

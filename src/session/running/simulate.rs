@@ -57,7 +57,7 @@ impl Simulator for BuiltIn {
         loaded: &LoadedSweep,
         settings: &RunSettings,
     ) -> Result<(EngineUsed, Vec<GpuDevice>), SessionError> {
-        let (mut used, devices) = devices::choose(settings, || loaded.pays_for_gpu())?;
+        let (mut used, devices) = devices::choose(settings, || loaded.pays_for_gpu(settings.threads))?;
         if !devices.is_empty() && loaded.has_flow_level() {
             used.reason.push_str("; it solves rates at flow level, too");
             if settings.engine == EngineChoice::Auto {
