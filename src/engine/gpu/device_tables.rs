@@ -2,6 +2,8 @@
 //!
 //! Layer: engine. Moves bytes. `pack` and the kernels know what they mean.
 
+use hyperfold_base::printable::one_line;
+
 use super::faults::{Faults, RunError};
 use super::pack::{DeviceLayout, pieces};
 use super::source;
@@ -56,6 +58,8 @@ impl Resident {
         let buffer = |label, size, usage| {
             device.create_buffer(&wgpu::BufferDescriptor { label: Some(label), size, usage, mapped_at_creation: false })
         };
+        // A lack of memory is an answer, not a fault: the device goes on with what it holds. Nothing is written to buffers that it did not give.
+        let scope = device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
         // An empty table is bound as one row that no kernel reads.
         let buffers: Vec<wgpu::Buffer> = TABLES
             .iter()
@@ -66,6 +70,9 @@ impl Resident {
         let control = buffer("control", control_bytes, on_device);
         let staging_bytes = bytes.iter().sum::<u64>().min(CHUNK).max(bytes[0]).max(4);
         let staging = buffer("staging", staging_bytes, wgpu::BufferUsages::MAP_READ | wgpu::BufferUsages::COPY_DST);
+        if let Some(error) = pollster::block_on(scope.pop()) {
+            return Err(RunError::OutOfMemory(one_line(&error.to_string())));
+        }
         faults.check()?;
         let all_new = exps.iter().all(|e| e.steps == 0 && e.phase == 0);
         let mut copied = 0;

@@ -5,8 +5,6 @@
 
 use std::time::Duration;
 
-use hyperfold_base::printable::one_line;
-
 use super::device::GpuDevice;
 use super::device_tables::Resident;
 use super::faults::{Faults, RunError};
@@ -243,13 +241,7 @@ impl GpuEngine {
     /// # Errors
     /// It fails as [`GpuEngine::run`] does.
     pub fn upload(&self, experiments: &[&Tables]) -> Result<Resident, RunError> {
-        // A lack of memory is an answer here: the device goes on with what it holds.
-        let scope = self.device.push_error_scope(wgpu::ErrorFilter::OutOfMemory);
-        let made = Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), experiments);
-        match pollster::block_on(scope.pop()) {
-            Some(error) => Err(RunError::OutOfMemory(one_line(&error.to_string()))),
-            None => made,
-        }
+        Resident::upload(&self.device, &self.queue, &self.faults, self.kernels.group_layout(), experiments)
     }
 
     /// Runs one system of one step over all running experiments of `resident`. Reads them back into `experiments`, if given.

@@ -106,10 +106,10 @@ impl GpuEngine {
         }
         report.growths += grown;
         let mut first = 0;
+        let mut most = usize::MAX;
         while first < next.len() {
-            let n = fitting(experiments, &next[first..], &limits);
+            let n = fitting(experiments, &next[first..], &limits).min(most);
             let places = &next[first..first + n];
-            first += n;
             let on_device: Vec<&Tables> = places.iter().map(|&p| &experiments[p]).collect();
             match self.upload(&on_device) {
                 Ok(resident) => {
@@ -117,7 +117,9 @@ impl GpuEngine {
                     let exps = resident.exps().to_vec();
                     self.slabs.push(Slab { resident, places: places.iter().copied().map(Some).collect(), exps });
                     report.batches += 1;
+                    first += n;
                 }
+                Err(RunError::OutOfMemory(_)) if n > 1 => most = n / 2,
                 // What is there is as much as the device holds; the others follow when it has room.
                 Err(RunError::OutOfMemory(why)) if !self.slabs.is_empty() => {
                     let held = self.slabs.iter().map(|slab| slab.resident.memory()).sum();
