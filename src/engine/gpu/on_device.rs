@@ -106,9 +106,9 @@ impl GpuEngine {
         }
         report.growths += grown;
         let mut first = 0;
-        let mut most = usize::MAX;
+        let mut max_experiments = usize::MAX;
         while first < next.len() {
-            let n = fitting(experiments, &next[first..], &limits).min(most);
+            let n = fitting(experiments, &next[first..], &limits).min(max_experiments);
             let places = &next[first..first + n];
             let on_device: Vec<&Tables> = places.iter().map(|&p| &experiments[p]).collect();
             match self.upload(&on_device) {
@@ -119,7 +119,7 @@ impl GpuEngine {
                     report.batches += 1;
                     first += n;
                 }
-                Err(RunError::OutOfMemory(_)) if n > 1 => most = n / 2,
+                Err(RunError::OutOfMemory(_)) if n > 1 => max_experiments = n / 2,
                 // What is there is as much as the device holds; the others follow when it has room.
                 Err(RunError::OutOfMemory(why)) if !self.slabs.is_empty() => {
                     let held = self.slabs.iter().map(|slab| slab.resident.memory()).sum();
