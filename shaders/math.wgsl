@@ -108,7 +108,7 @@ fn sat(t: u64) -> u32 {
 
 // Differences and sums that stop at the ends of their range.
 //
-// Those of 64 bits have no `select`: NVIDIA's compiler (driver 580.159.04, on an H100) takes the carry of `a - b` or `a + b` for the comparison, and
+// The two functions of 64 bits have no `select`: NVIDIA's compiler (driver 580.159.04, on an H100) takes the carry of `a - b` or `a + b` for the comparison, and
 // in large kernels the upper half of the result is then whatever its register held. `benches/runs/2026-11-27-gpu-visit.txt` has how it was found.
 fn sub_sat(a: u64, b: u64) -> u64 {
     return a - min(a, b);

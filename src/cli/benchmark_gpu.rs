@@ -63,7 +63,7 @@ const WORKLOADS: [(&str, &str, &str); 4] = [
     ),
 ];
 
-/// What is measured, the most telling first: workload, experiments, way of dispatch, invocations a workgroup.
+/// Plan of the measurements, the most telling first: workload, experiments, way of dispatch, invocations a workgroup.
 const PLAN: [(&str, usize, Mode, u32); 22] = [
     ("allreduce", 512, Mode::Fused, host::WORKGROUP),
     ("allreduce", 512, Mode::PerSystem, host::WORKGROUP),

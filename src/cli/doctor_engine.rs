@@ -12,7 +12,7 @@ use hyperfold_host::kernel_check::whole::{self, DeviceCheck};
 
 use super::table;
 
-/// What the check of one adapter came to.
+/// Result of the check of one adapter.
 pub enum EngineCheck {
     /// It ran to its end.
     Ran(DeviceCheck),

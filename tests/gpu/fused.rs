@@ -122,6 +122,37 @@ fn a_run_stops_when_told_and_goes_on_where_it_was() {
     assert!(stops > 0);
 }
 
+/// Tables of an experiment stay on the device between slices: what the host has of them is not read, and a run of others in between takes nothing away.
+#[test]
+fn experiments_stay_on_the_device_from_slice_to_slice() {
+    let (names, before): (Vec<_>, Vec<_>) = small::tables().into_iter().take(4).unzip();
+    let want = small::on_cpu(&before);
+    let others = before[..1].to_vec();
+    let mut got = before;
+    let mut engine = gpu::shared();
+    engine.bring_all_home(true);
+    let mut slices = 0;
+    while !got.iter().all(support::engine::is_final) {
+        // A slice that is to stop at once is one dispatch.
+        support::engine::advance(&mut *engine, &mut got, PACKET_LIMIT, &|| true).unwrap_or_else(|e| panic!("{e}"));
+        slices += 1;
+        assert!(slices < 10_000, "no end");
+        for t in got.iter_mut().filter(|t| t.exps[0].status == status::RUNNING) {
+            t.packets.fill(bytemuck::Zeroable::zeroed());
+            t.clocks.fill(0);
+        }
+        if slices == 3 {
+            let mut others = others.clone();
+            gpu::run(&mut engine, &mut others, Mode::Fused, PACKET_LIMIT, &mut |_| true)
+                .unwrap_or_else(|e| panic!("{e}"));
+            small::compare(&names[..1], &others, &want[..1]);
+        }
+    }
+    engine.bring_all_home(false);
+    assert!(slices > 4, "{slices} slices");
+    small::compare(&names, &got, &want);
+}
+
 #[test]
 fn random_networks_end_as_on_the_cpu() {
     let names: Vec<String> = (100..160).map(|seed| format!("random case {seed}")).collect();

@@ -13,7 +13,7 @@ use naga::{
 };
 
 type Expr = Handle<Expression>;
-/// What is stored in a local variable, each value with the condition of the branch that stores it.
+/// Values that are stored in a local variable, each with the condition of the branch that stores it.
 type Stores = BTreeMap<Handle<LocalVariable>, Vec<(Expr, Option<Expr>)>>;
 
 /// How many variables are followed, one into the other.
@@ -63,7 +63,7 @@ impl<'a> Looked<'a> {
         Looked { module, function, info, stores }
     }
 
-    /// What a load of a local variable may give, each with the condition of its branch. `&&` and `||` are such variables, too.
+    /// Values that a load of a local variable may give, each with the condition of its branch. `&&` and `||` are such variables, too.
     fn stored(&self, expr: Expr) -> &[(Expr, Option<Expr>)] {
         let Expression::Load { pointer } = self.function.expressions[expr] else { return &[] };
         let Expression::LocalVariable(variable) = self.function.expressions[pointer] else { return &[] };

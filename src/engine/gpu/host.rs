@@ -109,7 +109,7 @@ pub struct GpuEngine {
     pub(super) mode: Option<Mode>,
     /// Solver for rates of experiments at flow level.
     pub(super) rates: DeviceRates,
-    /// What is on the device.
+    /// Sets of buffers that are on the device, with their experiments.
     pub(super) slabs: Vec<Slab>,
     /// Bytes of tables that the device was found to hold at once.
     pub(super) found_room: u64,
@@ -183,7 +183,8 @@ impl GpuEngine {
     }
 
     /// Runs every experiment to its final status (done, time limit, gave up, violation), unless `go_on` returns false after a dispatch.
-    /// `packet_limit` is the maximum number of packet records per experiment. All tables are back on the host when it returns.
+    /// `packet_limit` is the maximum number of packet records per experiment. All tables are back on the host when it returns. A batch that goes on from slice
+    /// to slice may stay on the device meanwhile.
     ///
     /// # Errors
     /// The device failed. The tables of the experiments that were on it are then useless.
@@ -194,12 +195,12 @@ impl GpuEngine {
         packet_limit: u64,
         go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
     ) -> Result<Report, RunError> {
-        self.forget();
+        let slabs = std::mem::take(&mut self.slabs);
         let whole = std::mem::replace(&mut self.whole_tables, true);
         let ran = self.go_on(experiments, mode, packet_limit, go_on);
         let home = ran.and_then(|report| self.bring_home(experiments, |_| true).map(|()| report));
         self.whole_tables = whole;
-        self.forget();
+        self.slabs = slabs;
         home
     }
 

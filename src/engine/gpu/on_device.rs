@@ -120,7 +120,7 @@ impl GpuEngine {
                     first += n;
                 }
                 Err(RunError::OutOfMemory(_)) if n > 1 => max_experiments = n / 2,
-                // What is there is as much as the device holds; the others follow when it has room.
+                // The device holds no more than these; the others follow when it has room.
                 Err(RunError::OutOfMemory(why)) if !self.slabs.is_empty() => {
                     let held = self.slabs.iter().map(|slab| slab.resident.memory()).sum();
                     log::debug!("device: no more than {held} bytes of tables at once: {why}");
@@ -215,7 +215,7 @@ impl GpuEngine {
         which: impl Fn(&Exp) -> bool,
     ) -> Result<(), RunError> {
         for slab in &mut self.slabs {
-            // Those that go on need all their tables, and those that have ended what the host reads.
+            // Experiments that go on need all their tables; of those that have ended, the host reads some.
             let (mut ended, mut going_on) = (Vec::new(), Vec::new());
             for (row, (place, exp)) in slab.places.iter_mut().zip(&slab.exps).enumerate() {
                 if let Some(p) = *place

@@ -20,7 +20,7 @@ const US: u64 = 1_000_000;
 /// Sender and receiver of each flow: an incast of three hosts of one side and two of the other into host 0, and flows back and beside it.
 const PAIRS: [(u32, u32); 9] = [(1, 0), (2, 0), (3, 0), (4, 0), (5, 0), (0, 6), (4, 2), (5, 1), (5, 0)];
 
-/// What the tables of a stored experiment are built from.
+/// Input from which the tables of a stored experiment are built.
 #[derive(Clone, Debug)]
 pub struct SmallCase {
     /// The network.

@@ -15,7 +15,7 @@ use super::known::{KnownCase, PACKET_LIMIT};
 /// Dispatches without a step after which a run is given up. A step that waits for packets needs two.
 const IDLE_DISPATCHES: u32 = 16;
 
-/// Where a device departs from the CPU engine.
+/// First place at which a device departs from the CPU engine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WrongCase {
     /// Name of the case.

@@ -7,7 +7,7 @@ use hyperfold_engine::fair_rates::{FlowsChange, RateNetwork, RateSolver};
 use hyperfold_flow::maxmin::{LinkShare, MaxMin, WHOLE};
 use hyperfold_llm::workload::random::RandomStream;
 
-/// What a network is like.
+/// Shape of a network.
 #[derive(Clone, Copy, Debug)]
 struct Shape {
     links: u32,
@@ -51,7 +51,7 @@ pub fn first_difference(solver: &mut dyn RateSolver) -> Result<Option<String>, E
     for change in 0..CHANGES {
         let changes: Vec<Vec<FlowsChange>> =
             networks.iter_mut().map(|network| changed(&mut random, network, change == 0)).collect();
-        // What has no room on the device is left to the CPU in a run, too.
+        // A network without room on the device is left to the CPU, as in a run.
         let asked: Vec<(u32, &[FlowsChange])> = numbers
             .iter()
             .zip(&changes)

@@ -114,7 +114,7 @@ fn step(
     Ok(None)
 }
 
-/// What `entry` does, on the CPU.
+/// The function of `entry` on the CPU.
 fn take(entry: EntryPoint, t: &mut OwnedTables) {
     match entry {
         EntryPoint::System(k) => {

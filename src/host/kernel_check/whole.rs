@@ -18,7 +18,7 @@ use super::steps::{self, SteppedKernels};
 /// Steps of all cases that are compared system by system, also where nothing differs.
 const FIRST_STEPS: u64 = 24;
 
-/// What the whole check of a device found.
+/// Findings of the whole check of a device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DeviceCheck {
     /// Name of each case, with the digest of the tables that the fused kernel left. An empty digest: no tables came back.
@@ -29,7 +29,7 @@ pub struct DeviceCheck {
     pub networks: usize,
     /// Wall time of the check.
     pub wall: Duration,
-    /// What differs first, by kind of kernel. Empty: all bytes are those of the CPU engine.
+    /// First difference of each kind of kernel. Empty: all bytes are those of the CPU engine.
     pub differences: Vec<String>,
 }
 
