@@ -19,7 +19,7 @@ const GPU: &str = "gpu";
 /// The name is unknown, or a benchmark cannot run.
 pub fn execute(args: &BenchArgs) -> Result<Exit, CliError> {
     if args.name.as_deref() == Some(GPU) && !args.list {
-        return benchmark_gpu::execute(args).map(|()| Exit::Ok).map_err(CliError::broken);
+        return benchmark_gpu::execute(args);
     }
     if args.out.is_some() || args.budget.is_some() || args.device.is_some() {
         return Err(CliError::bad_input(anyhow!("--out, --budget and --device belong to `hyperfold bench {GPU}`")));

@@ -14,6 +14,7 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 
 use super::args::BenchArgs;
+use super::exit::{CliError, Exit};
 use super::output::is_closed;
 use super::{say, table};
 use hyperfold_base::budget;
@@ -107,7 +108,7 @@ struct Line<'a> {
     wall_s: f64,
     upload_s: f64,
     download_s: f64,
-    /// Time until the kernels were compiled; 0 where an earlier line has compiled them.
+    /// Time of a first step of one experiment, which compiles what is not compiled yet.
     compile_s: f64,
     bytes: u64,
     /// Seconds of each kernel.
@@ -125,14 +126,23 @@ struct Variants {
     after: Vec<OwnedTables>,
 }
 
-/// Measures the adapter that `--engine gpu` would take, or the chosen one.
+/// Measures the adapter that `--engine gpu` would take, or the chosen one. A line whose bytes are not the CPU engine's makes it exit code 3.
 ///
 /// # Errors
 /// There is no such adapter, the device fails, or the file cannot be written.
-pub fn execute(args: &BenchArgs) -> anyhow::Result<()> {
-    let clock = Instant::now();
+pub fn execute(args: &BenchArgs) -> Result<Exit, CliError> {
     let choice = args.device.map(DeviceChoice::Index);
-    let device = open::open(choice.as_ref(), SoftwarePolicy::IfNothingElse)?;
+    let device = open::open(choice.as_ref(), SoftwarePolicy::IfNothingElse).map_err(CliError::bad_input)?;
+    match measure_plan(&device, args).map_err(CliError::broken)? {
+        true => Ok(Exit::Ok),
+        false => Ok(Exit::Condition),
+    }
+}
+
+/// Measures what the budget allows of the plan. Returns whether every line has the bytes of the CPU engine.
+fn measure_plan(device: &GpuDevice, args: &BenchArgs) -> anyhow::Result<bool> {
+    let clock = Instant::now();
+    let mut all_same = true;
     let mut file = match &args.out {
         Some(path) => Some(File::create(path).with_context(|| format!("cannot write {}", path.display()))?),
         None => None,
@@ -149,21 +159,22 @@ pub fn execute(args: &BenchArgs) -> anyhow::Result<()> {
         if begin + longest > seconds || is_closed() {
             break;
         }
-        let engine = engine_for(&device, workgroup, &mut engines)?;
+        let engine = engine_for(device, workgroup, &mut engines)?;
         let known = variants_for(workload, mode, share, &mut variants)?;
         if known.before.iter().map(OwnedTables::bytes).max().unwrap_or(0) * experiments as u64 > max_bytes {
             continue;
         }
-        let line = measure(&device, engine, known, experiments, mode, workgroup)
+        let line = measure(device, engine, known, experiments, mode, workgroup)
             .with_context(|| format!("{workload} x {experiments}"))?;
         let json = serde_json::to_string(&line).expect("plain numbers and strings serialise");
         say(&if args.json { json.clone() } else { as_text(&line) });
         if let Some(file) = &mut file {
             writeln!(file, "{json}").and_then(|()| file.flush()).context("cannot write the measurements")?;
         }
+        all_same &= line.same_as_cpu;
         longest = longest.max(clock.elapsed().as_secs_f64() - begin);
     }
-    Ok(())
+    Ok(all_same)
 }
 
 fn engine_for<'a>(
