@@ -130,15 +130,19 @@ const OF_CLASSES: [KeyId; 4] = [KeyId::GpuMemoryGib, KeyId::NvlinkGbps, KeyId::N
 
 /// Whether a key may have an effect at the level of detail (`fidelity.mode`).
 pub(super) fn mode_reads(v: &Values, id: KeyId, name: &str) -> bool {
-    let section = name.split('.').next().unwrap_or(name);
     if !job_mode(v) {
-        return !OF_CLUSTERS.contains(&section);
+        return !in_section(name, &OF_CLUSTERS);
     }
-    let is_of_iterations = OF_ITERATIONS.contains(&section) || OF_ITERATIONS_TOO.contains(&id);
+    let is_of_iterations = in_section(name, &OF_ITERATIONS) || OF_ITERATIONS_TOO.contains(&id);
     let is_out = is_of_iterations && id != KeyId::Mode && !measured_iterations(v);
-    let is_of_packets = OF_PACKETS.contains(&section) || OF_PACKETS_TOO.contains(&id);
-    let is_of_class = v.is_of_job() && (OF_PACKETS.contains(&section) || OF_CLASSES.contains(&id));
+    let is_of_packets = in_section(name, &OF_PACKETS) || OF_PACKETS_TOO.contains(&id);
+    let is_of_class = v.is_of_job() && (in_section(name, &OF_PACKETS) || OF_CLASSES.contains(&id));
     (!is_of_packets || is_of_class) && !is_out
+}
+
+/// Whether the dotted name of a key begins with one of these sections. Expansion asks it of every key of every experiment, so it does not search for the dot.
+fn in_section(name: &str, sections: &[&str]) -> bool {
+    sections.iter().any(|section| name.strip_prefix(section).is_some_and(|rest| rest.starts_with('.')))
 }
 
 /// Whether the values are those of one of several jobs.

@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 use std::fmt::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use sha2::{Digest, Sha256};
 
@@ -37,25 +38,28 @@ fn hex(hash: &[u8]) -> String {
     })
 }
 
-/// Input files by path, with the SHA-256 of their content in hexadecimal.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Files(pub BTreeMap<PathBuf, String>);
+/// Input files by path, with the SHA-256 of their content in hexadecimal. Threads share it.
+#[derive(Debug, Default)]
+pub(super) struct Files(Mutex<BTreeMap<PathBuf, Arc<str>>>);
 
 impl Files {
     /// Returns the hash of a file's content. The file is read the first time.
-    pub(super) fn hash(&mut self, path: &Path) -> std::io::Result<&str> {
-        if !self.0.contains_key(path) {
-            let mut hasher = Sha256::new();
-            std::io::copy(&mut input::open(path)?, &mut Writer(&mut hasher))?;
-            self.0.insert(path.to_path_buf(), hex(&hasher.finalize()));
+    pub(super) fn hash(&self, path: &Path) -> std::io::Result<Arc<str>> {
+        let mut hashes = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(hash) = hashes.get(path) {
+            return Ok(Arc::clone(hash));
         }
-        Ok(&self.0[path])
+        let mut hasher = Sha256::new();
+        std::io::copy(&mut input::open(path)?, &mut Writer(&mut hasher))?;
+        let hash: Arc<str> = hex(&hasher.finalize()).into();
+        hashes.insert(path.to_path_buf(), Arc::clone(&hash));
+        Ok(hash)
     }
 
     /// Returns the hash of a file, or of the names and contents of the files that a folder or a prefix stands for.
-    pub(super) fn hash_all(&mut self, path: &Path) -> std::io::Result<String> {
+    pub(super) fn hash_all(&self, path: &Path) -> std::io::Result<Arc<str>> {
         if path.exists() && !input::is_folder(path) {
-            return self.hash(path).map(str::to_string);
+            return self.hash(path);
         }
         let mut hasher = Sha256::new();
         for file in members(path)? {
@@ -66,7 +70,13 @@ impl Files {
             hasher.update([0]);
             hasher.update(self.hash(&file)?.as_bytes());
         }
-        Ok(hex(&hasher.finalize()))
+        Ok(hex(&hasher.finalize()).into())
+    }
+
+    /// Returns the files and their hashes, in order of their paths.
+    pub(super) fn into_hashes(self) -> impl Iterator<Item = (PathBuf, String)> {
+        let hashes = self.0.into_inner().unwrap_or_else(PoisonError::into_inner);
+        hashes.into_iter().map(|(path, hash)| (path, hash.to_string()))
     }
 }
 
@@ -130,7 +140,7 @@ impl std::io::Write for Writer<'_> {
 pub(super) fn canonical(
     v: &Values,
     dir: &Path,
-    files: &mut Files,
+    files: &Files,
     out: &mut String,
 ) -> Result<(), (KeyPath, std::io::Error)> {
     out.clear();
@@ -145,7 +155,7 @@ pub(super) fn canonical(
 }
 
 /// Writes a line for every key that is read.
-fn keys(v: &Values, dir: &Path, files: &mut Files, out: &mut String) -> Result<(), (KeyId, std::io::Error)> {
+fn keys(v: &Values, dir: &Path, files: &Files, out: &mut String) -> Result<(), (KeyId, std::io::Error)> {
     for key in KEYS.iter().filter(|k| k.in_identity && k.applies(v)) {
         match key.id {
             // The values of this file have already become the values of other keys.
@@ -163,7 +173,7 @@ fn keys(v: &Values, dir: &Path, files: &mut Files, out: &mut String) -> Result<(
             out.push_str(&files.hash_all(&dir.join(text)).map_err(unreadable)?);
         } else if is_file(key, text) {
             out.push_str("sha256:");
-            out.push_str(files.hash(&dir.join(text)).map_err(unreadable)?);
+            out.push_str(&files.hash(&dir.join(text)).map_err(unreadable)?);
         } else if let Some(name) = built_in_cdf(text).filter(|_| key.id == KeyId::Cdf) {
             out.push_str(name);
         } else {

@@ -3,8 +3,11 @@
 //! Layer: sweep. Only the keys of each experiment are kept; a configuration is resolved again when it is needed.
 
 use std::collections::{BTreeMap, HashMap};
+use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
+
+use rayon::prelude::*;
 
 use super::conditions::constraint::Constraint;
 use super::digest::{self, Files, Hash128};
@@ -77,14 +80,12 @@ pub(super) fn expand(doc: &Document, path: &Path, dir: &Path) -> Result<Expanded
         files: Files::default(),
         notes: doc.notes.clone(),
         inert: BTreeMap::new(),
-        axis_used: Vec::new(),
-        base_used: vec![false; doc.base.len()],
-        job_used: doc.jobs.iter().map(|job| vec![false; job.values.len()]).collect(),
+        used: Used::default(),
         cannot_run: HashMap::new(),
         reasons: HashMap::new(),
         first_conflict: None,
     };
-    run.axis_used = vec![false; run.layers.axes.len()];
+    run.used = Used::none(run.layers.axes.len(), doc);
     for included in &doc.included {
         let hashed = run.files.hash(&included.path).map(|_| ());
         hashed.map_err(|e| SpecError::Read { place: Place::file(&included.path), why: e.to_string() })?;
@@ -155,10 +156,7 @@ struct Run<'a> {
     notes: Vec<String>,
     /// Keys in configuration files that have no effect, each with the place where it was first found, the reason, and the number of files that have it.
     inert: BTreeMap<String, (String, &'static str, usize)>,
-    /// Whether any experiment reads the axis. The next two fields say the same of the entries of `[base]` and of each job.
-    axis_used: Vec<bool>,
-    base_used: Vec<bool>,
-    job_used: Vec<Vec<bool>>,
+    used: Used,
     /// Why points cannot run, by point. Equal reasons share one text.
     cannot_run: HashMap<u64, Arc<str>>,
     reasons: HashMap<String, Arc<str>>,
@@ -166,72 +164,145 @@ struct Run<'a> {
     first_conflict: Option<SpecError>,
 }
 
+/// Number of points that one thread resolves at a time. It bounds what is held before it is merged.
+const POINTS_A_BLOCK: u64 = 512;
+/// Blocks per thread that are resolved before they are merged.
+const BLOCKS_A_THREAD: usize = 8;
+
+/// Which entries of the sweep file are read by some point.
+#[derive(Clone, Default)]
+struct Used {
+    axes: Vec<bool>,
+    base: Vec<bool>,
+    jobs: Vec<Vec<bool>>,
+}
+
+impl Used {
+    fn none(axes: usize, doc: &Document) -> Used {
+        let jobs = doc.jobs.iter().map(|job| vec![false; job.values.len()]).collect();
+        Used { axes: vec![false; axes], base: vec![false; doc.base.len()], jobs }
+    }
+
+    /// Adds what the values of a point read. Returns the axes among it, as [`FoundPoint::read`] has them.
+    fn add(&mut self, values: &Values, axes: &[KeyPath], doc: &Document) -> u64 {
+        let mut read = 0u64;
+        for (i, (used, k)) in self.axes.iter_mut().zip(axes).enumerate() {
+            let reads = is_read(values, *k);
+            *used |= reads;
+            read |= u64::from(reads).checked_shl(i as u32).unwrap_or(0);
+        }
+        for (used, (k, _, _)) in self.base.iter_mut().zip(&doc.base) {
+            *used = *used || is_read(values, (*k).into());
+        }
+        for ((used, job), number) in self.jobs.iter_mut().zip(&doc.jobs).zip(0..) {
+            for (used, (key, _, _)) in used.iter_mut().zip(&job.values) {
+                *used = *used || is_read(values, KeyPath { job: Some(number), key: *key });
+            }
+        }
+        read
+    }
+
+    fn merge(&mut self, other: &Used) {
+        let own = [&mut self.axes, &mut self.base].into_iter().chain(&mut self.jobs);
+        let others = [&other.axes, &other.base].into_iter().chain(&other.jobs);
+        for (own, other) in own.zip(others) {
+            own.iter_mut().zip(other).for_each(|(own, other)| *own |= other);
+        }
+    }
+}
+
+/// What a block of points resolves to.
+struct Block {
+    /// The points that meet the constraints, each with the reason why it cannot run.
+    found: Vec<(FoundPoint, Option<Box<Conflict>>)>,
+    used: Used,
+}
+
+type ParsedConstraint<'a> = (&'a super::file::document::Where, Constraint);
+
 impl Run<'_> {
     /// Resolves, filters and checks all points. Returns those that meet the constraints, whether they can run or not.
-    fn points(
-        &mut self,
-        n: u64,
-        constraints: &[(&super::file::document::Where, Constraint)],
-    ) -> Result<Vec<FoundPoint>, SpecError> {
+    fn points(&mut self, n: u64, constraints: &[ParsedConstraint<'_>]) -> Result<Vec<FoundPoint>, SpecError> {
+        self.read_configs(n)?;
         let mut found = Vec::new();
+        let blocks: Vec<Range<u64>> =
+            (0..n.div_ceil(POINTS_A_BLOCK)).map(|b| b * POINTS_A_BLOCK..n.min((b + 1) * POINTS_A_BLOCK)).collect();
+        for blocks in blocks.chunks(rayon::current_num_threads().max(1) * BLOCKS_A_THREAD) {
+            let run = &*self;
+            let resolved: Vec<_> = blocks.par_iter().map(|points| run.block(points.clone(), constraints)).collect();
+            // Blocks are merged in the order of their points, so that every message is the same on any number of threads.
+            for block in resolved {
+                let block = block?;
+                self.used.merge(&block.used);
+                for (point, conflict) in block.found {
+                    if let Some(conflict) = conflict {
+                        self.refuse(point.point, *conflict);
+                    }
+                    found.push(point);
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    /// Reads the configuration files that points name.
+    fn read_configs(&mut self, points: u64) -> Result<(), SpecError> {
+        let differ = self.layers.axes.contains(&KeyId::TransportConfig.into());
+        let mut overlay = Vec::new();
+        for point in 0..if differ { points } else { points.min(1) } {
+            self.layers.overlay(point, &mut overlay);
+            let file = self.layers.config_file(&overlay);
+            if !self.layers.flats.contains_key(file) {
+                self.read_config(file.into(), point)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Resolves, filters and checks some points.
+    fn block(&self, points: Range<u64>, constraints: &[ParsedConstraint<'_>]) -> Result<Block, SpecError> {
+        let mut block = Block { found: Vec::new(), used: Used::none(self.layers.axes.len(), self.doc) };
         let mut overlay = Vec::new();
         let mut canonical = String::with_capacity(4096);
         let first_seed = replica_seed(self.doc.seed, 0);
         // One allocation serves all points: each configuration takes it and returns it.
         let mut values = Values::layered(&[]);
-        for point in 0..n {
+        for point in points {
             self.layers.overlay(point, &mut overlay);
             let file = self.layers.config_file(&overlay);
-            match self.layers.flats.get(file) {
-                Some(flat) => values.copy_from(flat),
-                None => values = self.read_config(file.into(), point)?,
-            }
+            values.copy_from(self.layers.flats.get(file).expect("the files of all points were read"));
             for (k, v) in overlay.drain(..) {
                 values.set_at(k, v);
             }
             values.derive();
-            let mut keep = true;
-            for (c, constraint) in constraints {
-                keep &= constraint.holds(&values).map_err(|why| {
-                    let axes = self.layers.axes_text(point);
-                    let why = if axes.is_empty() { why } else { format!("{why} (experiment with {axes})") };
-                    SpecError::BadValue {
-                        place: c.place.clone(),
-                        key: "constraints.where".into(),
-                        value: c.shown(),
-                        why,
-                    }
-                })?;
-            }
-            if !keep {
+            if !self.meets(point, &values, constraints)? {
                 continue;
             }
-            digest::canonical(&values, self.dir, &mut self.files, &mut canonical)
+            digest::canonical(&values, self.dir, &self.files, &mut canonical)
                 .map_err(|(k, e)| self.unreadable(point, k, &values, &e.to_string()))?;
-            let mut read = 0u64;
-            for (i, (used, k)) in self.axis_used.iter_mut().zip(&self.layers.axes).enumerate() {
-                let reads = is_read(&values, *k);
-                *used |= reads;
-                read |= u64::from(reads).checked_shl(i as u32).unwrap_or(0);
-            }
-            for (used, (k, _, _)) in self.base_used.iter_mut().zip(&self.doc.base) {
-                *used = *used || is_read(&values, (*k).into());
-            }
-            for ((used, job), number) in self.job_used.iter_mut().zip(&self.doc.jobs).zip(0..) {
-                for (used, (key, _, _)) in used.iter_mut().zip(&job.values) {
-                    *used = *used || is_read(&values, KeyPath { job: Some(number), key: *key });
-                }
-            }
-            found.push(FoundPoint { point, config_key: digest::config_key(&canonical), read });
-            values = match self.check(values, first_seed) {
-                Ok(values) => values,
-                Err(conflict) => {
-                    self.refuse(point, conflict);
-                    Values::layered(&[])
-                }
+            let read = block.used.add(&values, &self.layers.axes, self.doc);
+            let found = FoundPoint { point, config_key: digest::config_key(&canonical), read };
+            let conflict;
+            (values, conflict) = match self.check(values, first_seed) {
+                Ok(values) => (values, None),
+                Err(conflict) => (Values::layered(&[]), Some(Box::new(conflict))),
             };
+            block.found.push((found, conflict));
         }
-        Ok(found)
+        Ok(block)
+    }
+
+    /// Whether the values of a point meet all constraints.
+    fn meets(&self, point: u64, values: &Values, constraints: &[ParsedConstraint<'_>]) -> Result<bool, SpecError> {
+        let mut keep = true;
+        for (c, constraint) in constraints {
+            keep &= constraint.holds(values).map_err(|why| {
+                let axes = self.layers.axes_text(point);
+                let why = if axes.is_empty() { why } else { format!("{why} (experiment with {axes})") };
+                SpecError::BadValue { place: c.place.clone(), key: "constraints.where".into(), value: c.shown(), why }
+            })?;
+        }
+        Ok(keep)
     }
 
     /// Converts the values of a point to a configuration, and checks what can be checked without building its network.
@@ -265,7 +336,7 @@ impl Run<'_> {
     }
 
     /// Reads a configuration file of the reference, if one is named, and lays `[base]` over it.
-    fn read_config(&mut self, file: Arc<str>, point: u64) -> Result<Values, SpecError> {
+    fn read_config(&mut self, file: Arc<str>, point: u64) -> Result<(), SpecError> {
         let mut file_values = Vec::new();
         if !file.is_empty() {
             let path = self.dir.join(&*file);
@@ -282,8 +353,8 @@ impl Run<'_> {
             file_values = config.values;
         }
         let flat = self.layers.flat(&file_values);
-        self.layers.flats.insert(file, flat.clone());
-        Ok(flat)
+        self.layers.flats.insert(file, flat);
+        Ok(())
     }
 
     /// Returns the value that was written for a key of a point although it stands for the default, such as 0 GPUs.
@@ -370,7 +441,7 @@ impl Run<'_> {
 
     /// Rejects axes that nothing reads, unless they have the default value everywhere, and notes keys of `[base]` that nothing reads.
     fn check_used(&mut self, found: &[FoundPoint]) -> Result<(), SpecError> {
-        let unread = (0..self.axis_used.len()).filter(|&axis| !self.axis_used[axis]);
+        let unread = (0..self.used.axes.len()).filter(|&axis| !self.used.axes[axis]);
         if let Some(i) = unread.into_iter().find(|&axis| self.is_mistaken(axis, found)) {
             let k = self.layers.axes[i];
             let declared = self.doc.axes.iter().find(|a| a.path == k).map(|a| a.place.clone());
@@ -419,8 +490,8 @@ impl Run<'_> {
             }
         }
         self.note_replaced_values(found);
-        let base_entries = self.doc.base.iter().zip(&self.base_used).map(|(entry, used)| (None, entry, used));
-        let job_entries = (0u16..).zip(self.doc.jobs.iter().zip(&self.job_used));
+        let base_entries = self.doc.base.iter().zip(&self.used.base).map(|(entry, used)| (None, entry, used));
+        let job_entries = (0u16..).zip(self.doc.jobs.iter().zip(&self.used.jobs));
         let job_entries = job_entries.flat_map(|(number, (job, used))| {
             job.values.iter().zip(used).map(move |(entry, used)| (Some(number), entry, used))
         });

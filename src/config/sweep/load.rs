@@ -125,7 +125,7 @@ pub fn parse_with(text: &str, path: &Path, sets: &SetOverrides, registry: &Polic
         axes: (0..expanded.layers.axes.len()).map(|axis| expanded.layers.name(axis).into_owned()).collect(),
         n_experiments: expanded.experiments.len() as u64,
         experiments: expanded.experiments,
-        inputs: expanded.files.0.into_iter().map(|(path, sha256)| SweepInputFile { path, sha256 }).collect(),
+        inputs: expanded.files.into_hashes().map(|(path, sha256)| SweepInputFile { path, sha256 }).collect(),
         notes: expanded.notes,
         duplicates: expanded.duplicates,
         duplicates_note: expanded.duplicates_note,
