@@ -2,7 +2,9 @@
 //!
 //! Layer: spec. A key that nothing reads is reported as having no effect and left out of an experiment's identity, so these must be exact.
 
-use super::key_id::KeyId;
+use std::sync::LazyLock;
+
+use super::key_id::{KEY_IDS, KeyId, N_KEYS};
 use super::value::{Value, Values};
 
 pub(super) fn always(_: &Values) -> bool {
@@ -128,21 +130,40 @@ const OF_PACKETS_TOO: [KeyId; 17] = [
 /// Keys of `OF_PACKETS_TOO` that classes of its jobs read.
 const OF_CLASSES: [KeyId; 4] = [KeyId::GpuMemoryGib, KeyId::NvlinkGbps, KeyId::NvlinkLatencyNs, KeyId::ServerXml];
 
-/// Whether a key may have an effect at the level of detail (`fidelity.mode`).
-pub(super) fn mode_reads(v: &Values, id: KeyId, name: &str) -> bool {
-    if !job_mode(v) {
-        return !in_section(name, &OF_CLUSTERS);
-    }
-    let is_of_iterations = in_section(name, &OF_ITERATIONS) || OF_ITERATIONS_TOO.contains(&id);
-    let is_out = is_of_iterations && id != KeyId::Mode && !measured_iterations(v);
-    let is_of_packets = in_section(name, &OF_PACKETS) || OF_PACKETS_TOO.contains(&id);
-    let is_of_class = v.is_of_job() && (in_section(name, &OF_PACKETS) || OF_CLASSES.contains(&id));
-    (!is_of_packets || is_of_class) && !is_out
+/// What a level of detail (`fidelity.mode`) may read of a key. It follows from the key's name, so it is worked out once.
+#[derive(Clone, Copy)]
+struct LevelsOfKey {
+    is_of_clusters: bool,
+    is_of_packets: bool,
+    is_of_iterations: bool,
+    is_of_classes: bool,
 }
 
-/// Whether the dotted name of a key begins with one of these sections. Expansion asks it of every key of every experiment, so it does not search for the dot.
-fn in_section(name: &str, sections: &[&str]) -> bool {
-    sections.iter().any(|section| name.strip_prefix(section).is_some_and(|rest| rest.starts_with('.')))
+impl LevelsOfKey {
+    fn new(id: KeyId, name: &str) -> LevelsOfKey {
+        let section = name.split('.').next().unwrap_or(name);
+        let is_of_packet_section = OF_PACKETS.contains(&section);
+        LevelsOfKey {
+            is_of_clusters: OF_CLUSTERS.contains(&section),
+            is_of_packets: is_of_packet_section || OF_PACKETS_TOO.contains(&id),
+            is_of_iterations: (OF_ITERATIONS.contains(&section) || OF_ITERATIONS_TOO.contains(&id))
+                && id != KeyId::Mode,
+            is_of_classes: is_of_packet_section || OF_CLASSES.contains(&id),
+        }
+    }
+}
+
+/// One entry per key, in the order of the key table.
+static LEVELS: LazyLock<[LevelsOfKey; N_KEYS]> = LazyLock::new(|| KEY_IDS.map(|key| LevelsOfKey::new(key, key.name())));
+
+/// Whether a key may have an effect at the level of detail (`fidelity.mode`).
+pub(super) fn mode_reads(v: &Values, id: KeyId) -> bool {
+    let levels = LEVELS[id as usize];
+    if !job_mode(v) {
+        return !levels.is_of_clusters;
+    }
+    let is_out = levels.is_of_iterations && !measured_iterations(v);
+    (!levels.is_of_packets || v.is_of_job() && levels.is_of_classes) && !is_out
 }
 
 /// Whether the values are those of one of several jobs.

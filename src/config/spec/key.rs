@@ -94,7 +94,7 @@ pub struct Key {
 impl Key {
     /// Whether the key has an effect, given the values of all keys and the level of detail.
     pub fn applies(&self, values: &Values) -> bool {
-        mode_reads(values, self.id, self.name) && (self.applies_when)(values)
+        mode_reads(values, self.id) && (self.applies_when)(values)
     }
 
     /// Returns the default if it depends on nothing, else [`Value::Unset`].

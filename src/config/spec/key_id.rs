@@ -15,6 +15,9 @@ macro_rules! declare_ids {
         pub const N_KEYS: usize = NAMES.len();
 
         const NAMES: &[&str] = &[$($name),*];
+
+        /// All keys, in the order of the table.
+        pub(super) const KEY_IDS: [KeyId; N_KEYS] = [$(KeyId::$id),*];
     };
 }
 for_each_key!(declare_ids);
