@@ -43,8 +43,10 @@ pub struct FoldStats {
     /// Maximum by which the time of a queue pair may differ, because its rates were not those of its first steady phase or are only known up to one
     /// packet per window; in ps.
     pub wander_ps: u64,
-    /// 1 if the experiment started over without skips, because they left out too little.
+    /// 1 if the experiment went back and on without skips, or on without skips before there were any.
     pub exactly: u64,
+    /// Model time in ps from which on nothing was skipped, because skips left out too little; 0: there is none.
+    pub handed_over_ps: u64,
     /// Lifetimes of partitions, from idle to idle, that were looked up.
     pub hits: u64,
     /// Lifetimes that had to be simulated at least in part.
@@ -84,6 +86,29 @@ pub struct FoldStats {
 }
 
 impl FoldStats {
+    /// These statistics without those of skips, for a result that no longer depends on skips.
+    pub fn without_skips(&self) -> FoldStats {
+        FoldStats {
+            skips: 0,
+            hops_skipped: 0,
+            skipped_ps: 0,
+            rounded: 0,
+            audit_hops: 0,
+            audit: Audit::default(),
+            unpaused: 0,
+            carried: 0,
+            drift_ps: 0,
+            drift_over_ps: 0,
+            hops_carried: 0,
+            continued: 0,
+            carried_ppm: 0,
+            carried_messages_ppm: 0,
+            wander_ps: 0,
+            handed_over_ps: 0,
+            ..*self
+        }
+    }
+
     /// Relative error of times that skips may cause, in a run of `hops` packet-hops and `span` ps: the drift that audits let expect, over everything
     /// that was skipped, plus the wander of rates between skips. The error of carried rates is known from copies. `None`: nothing was skipped.
     pub fn steady_error(&self, hops: u64, span: u64) -> Option<f64> {

@@ -72,7 +72,7 @@ record! {
         pub carried_messages_error: f64 => carried_messages_error or default,
         /// Number of times that a pause was near and left out.
         pub pauses_left_out: u64 => pauses_left_out or default,
-        /// 1 if the experiment started over without skips, because they left out too little, might have missed a pause, or may have changed the makespan by more than 1 %.
+        /// 1 if the experiment went back, to its start or to before its first skip, and on without skips, because they left out too little, might have missed a pause, or may have changed the makespan by more than 1 %.
         pub exact_instead: u64 => exact_instead or default,
         /// Skips that were audited, that is, also simulated.
         pub audited: u64 => audited,

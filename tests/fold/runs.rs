@@ -348,8 +348,9 @@ fn who_may_pause_is_folded_and_not_skipped() {
     sweep.run("out", &["--strict"]);
     assert_eq!(sweep.column("out", "stats.csv", "batches"), [1.0; 3]);
     assert_eq!(sweep.column("out", "stats.csv", "switches_coupled"), [1.0; 3]);
-    // So short an experiment goes on without skips at once, and the switch is coupled in time.
-    assert_eq!(sweep.column("out", "stats.csv", "couplings"), [0.0; 3]);
+    // So short an experiment goes on without skips at once. The switch is coupled in time, except under HPCC: there it fills up too fast, and the
+    // experiment starts over once.
+    assert_eq!(sweep.column("out", "stats.csv", "couplings"), [1.0, 0.0, 0.0]);
     assert_eq!(sweep.column("out", "stats.csv", "exact_instead"), [1.0; 3]);
     assert!(sweep.flows_by("exact") == sweep.flows_by("off"), "flows differ");
     for name in ["steady_skips", "audited", "hops_steady"] {
@@ -405,15 +406,23 @@ fn a_draw_forgets_what_comes_after_it_alone() {
     );
 }
 
-/// An experiment starts over if skips leave out less than half of it, and its bytes are those of "exact" (found 0.1 % off, with the mean message 0.05 %).
+/// Where skips leave out less than half of an experiment, it goes on without them. It simulates no packet twice, and what was skipped stays within the error
+/// that is stated. Where marks are random it starts over, so that its bytes are those of "exact".
 #[test]
-fn what_skips_gain_too_little_of_is_exact() {
+fn where_skips_gain_too_little_nothing_is_simulated_twice() {
     let text = "name = \"m\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology = { kind = \"rail-optimized\", link_gbps = 400, uplink_gbps = 400 }\n\
         base.transport.cc = \"hpcc\"\nbase.workload = { kind = \"collective\", op = \"all-gather\", bytes = 16777216 }\nbase.output.flows = true\n";
     let sweep = Sweep::new(&[], text);
-    assert!(sweep.flows_by("exact") == sweep.flows_by("steady"), "flows differ");
+    assert!(sweep.flows_by("exact") != sweep.flows_by("steady"), "nothing was skipped");
     let of = |name| sweep.column("steady", "stats.csv", name)[0];
-    assert_eq!(["exact_instead", "steady_skips", "audited", "hops_steady"].map(of), [1.0, 0.0, 0.0, 0.0]);
+    let [simulated, skipped] = ["packet_hops_simulated", "packet_hops_skipped"].map(of);
+    let needed = sweep.column("exact", "results.csv", "packet_hops")[0];
+    assert!(skipped > 0.0 && skipped < needed / 2.0, "{skipped} of {needed} were skipped");
+    assert!(simulated + skipped < 1.01 * needed, "{simulated} and {skipped} of {needed}");
+    assert_eq!(of("exact_instead"), 0.0);
+    let [exact, steady] = ["exact", "steady"].map(|out| sweep.column(out, "results.csv", "iteration_time_ns")[0]);
+    let error = (steady / exact - 1.0).abs();
+    assert!(error <= of("steady_error") && error < 0.002, "{error} of {}", of("steady_error"));
     sweep.same_with_a_memo();
 }
 

@@ -22,6 +22,9 @@ const SHARE: u64 = 8;
 /// assumed to hold at least one unit (grain), which two steps bring, so most switches are coupled in time.
 const FORESIGHT: u32 = 2;
 
+/// How near the proof is to failing, in steps: it would fail if every ingress held so many quarters of what it holds (our choice).
+const APPROACH_QUARTERS: [u32; 3] = [4 * FORESIGHT, 6, 5];
+
 /// The maximum that each ingress has held, and the switches that are coupled.
 #[derive(Clone)]
 pub struct BufferGuard {
@@ -57,6 +60,9 @@ pub struct BufferGuard {
     /// End of the first interval, in ps, for which the proof would have failed at some switch if all ingresses had held `FORESIGHT` times as much; `NEVER`:
     /// there is none.
     warned_at: u64,
+    /// Number of `APPROACH_QUARTERS` for which the proof would have failed at some switch, by what its ingresses hold in intervals that may not have ended.
+    /// It is noted only if `warns`.
+    approached: usize,
     /// Switches at which the proof failed at the instant of the first failure.
     failed: Vec<SwitchIdx>,
 }
@@ -90,6 +96,7 @@ impl BufferGuard {
             near,
             warns: t.exps[0].modes & mode::STEADY != 0,
             warned_at: NEVER,
+            approached: 0,
             failed: Vec::new(),
         };
         while guard.grain > FINEST && !t.switches.iter().all(|s| is_small(t, s, guard.grain)) {
@@ -169,10 +176,18 @@ impl BufferGuard {
         self.warned_at != NEVER
     }
 
+    /// The largest number that [`BufferGuard::approached`] returns.
+    pub const NEAREST: usize = APPROACH_QUARTERS.len();
+
+    /// How near the proof is to failing at some switch, in steps; 0: it is far. When that is noted depends on turns and on the memo.
+    #[inline]
+    pub fn approached(&self) -> usize {
+        self.approached
+    }
+
     /// Couples switches before the proof fails from now on, because steady phases are not skipped any more.
-    /// PRECONDITION: nothing was skipped so far.
     pub fn foresee_from_now(&mut self, t: &Tables) {
-        (self.warns, self.warned_at, self.foresees) = (false, NEVER, true);
+        (self.warns, self.warned_at, self.approached, self.foresees) = (false, NEVER, 0, true);
         self.recent.copy_from_slice(&self.peaks);
         for s in SwitchIdx::all(t.switches.len() as u32) {
             if self.coupled[s.usize()] {
@@ -203,6 +218,9 @@ impl BufferGuard {
     /// Reports that ingresses `ends` of one partition held at most `peaks` bytes between `start` and `end` (ps).
     pub fn report_peaks(&mut self, t: &Tables, start: u64, end: u64, ends: &[PortIdx], peaks: &[u32]) {
         let min_peak = self.least();
+        if self.warns {
+            ends.iter().zip(peaks).for_each(|(&port, &peak)| self.recent[port.usize()] = peak);
+        }
         if self.foresees {
             for (&port, &peak) in ends.iter().zip(peaks) {
                 let before = std::mem::replace(&mut self.recent[port.usize()], peak);
@@ -237,9 +255,21 @@ impl BufferGuard {
 
     /// Notes that ingress `port` held `peak` bytes in an interval that has not ended.
     pub fn note_peak(&mut self, t: &Tables, port: PortIdx, peak: u32) {
-        if self.foresees && peak > self.recent[port.usize()] {
+        if peak <= self.recent[port.usize()] {
+            return;
+        }
+        if self.foresees {
             self.recent[port.usize()] = peak;
             self.foresee(t, port);
+        } else if self.warns {
+            self.recent[port.usize()] = peak;
+            let s = t.ports[port].switch_idx;
+            while let Some(&quarters) = APPROACH_QUARTERS.get(self.approached)
+                && !self.coupled[s.usize()]
+                && !self.holds(t, s, |p| (u64::from(self.recent[p.usize()]) * u64::from(quarters) / 4) as u32)
+            {
+                self.approached += 1;
+            }
         }
     }
 

@@ -154,7 +154,8 @@ pub(crate) fn count_from_here(t: &mut Tables, port: PortIdx, now: u64) -> (bool,
     let unit = u64::from(INT_TX_UNIT) * u64::from(t.exps[0].int_multi);
     let sent = t.ports[port].tx_bytes;
     let here = ((now % 1000) as u32, (sent % unit) as u32);
-    if t.fold_hints.telemetry_from.get(port.usize()).is_none_or(Option::is_none) {
+    // Once nothing is rounded any more, origins stay where they are.
+    if !t.fold_hints.rounding || t.fold_hints.telemetry_from.get(port.usize()).is_none_or(Option::is_none) {
         return (false, false);
     }
     let origin = &mut Arc::make_mut(&mut t.fold_hints.telemetry_from)[port.usize()];

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rayon::prelude::*;
 
 use super::audits::restart::CoupledSwitches;
+use super::audits::return_point::go_back;
 use super::explanations::explain::settle;
 use super::explanations::explanation::{Explainer, FoldExplanation};
 use super::partitions::counters::HOPS_PER_CHECKPOINT;
@@ -19,12 +20,11 @@ use crate::rows::buffer_guard::Failure;
 use crate::rows::partition_rows::hops;
 use crate::run::dispatch::{Dispatch, DispatchQueues};
 use crate::run::fold_run::FoldRun;
-use crate::run::stop::Stop;
+use crate::run::stop::{Stop, reason};
 use crate::run::turns::{begin, begin_coupled, turns};
 use hyperfold_base::isolation::isolated;
 use hyperfold_base::units::PS_PER_NS;
 use hyperfold_columns::{Tables, mode};
-use hyperfold_engine::Audit;
 use hyperfold_engine::FoldStats;
 use hyperfold_engine::cpu::engine::advance_one;
 use hyperfold_engine::cpu::parallel::side_by_side::SideBySide;
@@ -258,30 +258,8 @@ fn start_over(
     next.explainer = explainer;
     let FoldStats { coupled, couplings, .. } = next.stats;
     let hops_simulated = stats.hops_simulated + unfinished;
-    next.stats = FoldStats { coupled, couplings, hops_simulated, exactly: u64::from(exactly), ..without_skips(&stats) };
+    next.stats = FoldStats { coupled, couplings, hops_simulated, exactly: u64::from(exactly), ..stats.without_skips() };
     next
-}
-
-/// Statistics without those of skips, for a result that no longer depends on skips.
-fn without_skips(done: &FoldStats) -> FoldStats {
-    FoldStats {
-        skips: 0,
-        hops_skipped: 0,
-        skipped_ps: 0,
-        rounded: 0,
-        audit_hops: 0,
-        audit: Audit::default(),
-        unpaused: 0,
-        carried: 0,
-        drift_ps: 0,
-        drift_over_ps: 0,
-        hops_carried: 0,
-        continued: 0,
-        carried_ppm: 0,
-        carried_messages_ppm: 0,
-        wander_ps: 0,
-        ..*done
-    }
 }
 
 /// Whether the experiment has not begun.
@@ -289,7 +267,46 @@ fn is_new(t: &Tables) -> bool {
     t.exps[0].steps == 0 && t.exps[0].phase == 0
 }
 
+/// `outcome` of some turns. If the experiment went back to a point that was too late to couple a switch, and has an earlier one, it goes back once more.
+fn from_an_earlier_point(run: &FoldRun, outcome: Result<(), Stop>) -> Result<(), Stop> {
+    match outcome {
+        Err(Stop::Couple(_)) if run.return_point.is_some() && run.stats.exactly > 0 => {
+            Err(Stop::Exactly(reason::PAUSE))
+        }
+        outcome => outcome,
+    }
+}
+
 impl Place {
+    /// The experiment of `run` without skips: from a point before they could matter, or from its start. On an error it is as it was before its first step, and
+    /// is not folded.
+    fn without_skips(
+        &mut self,
+        mut run: FoldRun,
+        t: &mut Tables,
+        memo: Option<&Arc<Memo>>,
+        checkpoint_hops: u64,
+        why: &str,
+    ) -> Result<FoldRun, Stop> {
+        let (exp_id, at_ns) = (t.exps[0].exp_id, t.exps[0].now / PS_PER_NS);
+        let Some(point) = run.return_point.take() else {
+            log::info!("folding: experiment {exp_id} starts over without skips at {at_ns} ns: {why}");
+            let coupled = run.coupled.with(&run.left_out);
+            return Ok(start_over(run, t, memo, checkpoint_hops, coupled, true));
+        };
+        log::info!("folding: experiment {exp_id} goes back from {at_ns} to {} ns: {why}", point.at_ps / PS_PER_NS);
+        let (hops_simulated, restart) = (packet_hops(t), Arc::clone(&run.restart));
+        let returned = go_back(*point, run, t, why);
+        if let Err(why) = &returned {
+            log::info!("folding: experiment {exp_id} starts over unfolded: {why:?}");
+            let done = self.stats.without_skips();
+            self.stats = FoldStats { hops_simulated, restarts: done.restarts + 1, ..done };
+            restart.put_back(t);
+            t.exps[0].modes &= !mode::FOLD;
+        }
+        returned
+    }
+
     /// Advances the experiment until `end`, or until it waits for another one, which it must not if `alone`. Returns the reason if it can never end.
     fn advance(
         &mut self,
@@ -327,7 +344,7 @@ impl Place {
             self.turns = if took > CLOCK_CHECK { n_turns / 2 } else { n_turns.saturating_mul(2) };
             run.timer.add_time(&mut run.stats, took);
             self.stats = FoldStats { memo_bytes: memo.map_or(0, |m| m.bytes()), ..run.stats };
-            match outcome {
+            match from_an_earlier_point(run, outcome) {
                 Ok(()) => {}
                 Err(Stop::Fail(why)) => return Some(why),
                 Err(Stop::Wait) => {
@@ -341,7 +358,7 @@ impl Place {
                         t.exps[0].now / PS_PER_NS
                     );
                     if let Some(run) = self.run.take() {
-                        let done = without_skips(&self.stats);
+                        let done = self.stats.without_skips();
                         self.stats = FoldStats { hops_simulated: packet_hops(t), restarts: done.restarts + 1, ..done };
                         run.restart.put_back(t);
                         t.exps[0].modes &= !mode::FOLD;
@@ -349,14 +366,11 @@ impl Place {
                     break;
                 }
                 Err(Stop::Exactly(why)) => {
-                    log::info!(
-                        "folding: experiment {} starts over without skips at {} ns: {why}",
-                        t.exps[0].exp_id,
-                        t.exps[0].now / PS_PER_NS
-                    );
-                    if let Some(run) = self.run.take() {
-                        let coupled = run.coupled.with(&run.left_out);
-                        self.run = Some(start_over(run, t, memo, checkpoint_hops, coupled, true));
+                    let Some(run) = self.run.take() else { break };
+                    match self.without_skips(run, t, memo, checkpoint_hops, why) {
+                        Ok(next) => self.run = Some(next),
+                        Err(Stop::Fail(why)) => return Some(why),
+                        Err(_) => break,
                     }
                 }
                 Err(Stop::Couple(failure)) => {

@@ -20,7 +20,7 @@ use crate::run::stats::TurnTimer;
 use crate::run::stop::Stop;
 use crate::steady::detector::SteadyRates;
 use crate::steady::wander::RateWander;
-use hyperfold_columns::{FlowIdx, NicIdx, SwitchIdx, Tables};
+use hyperfold_columns::{FlowIdx, NicIdx, OwnedTables, SwitchIdx, Tables};
 use hyperfold_engine::FoldStats;
 
 /// Joins all rows that a queue pair (fourth argument) of a NIC (third) crosses into one partition, before it sends at an instant (fifth, ps). Returns
@@ -68,6 +68,7 @@ pub(crate) struct FoldRun {
     /// Whether measured rates may be carried on. They may not in the copies by which that is audited.
     pub carries: bool,
     pub continued: ContinuedAudits,
+    pub return_point: Option<Box<ReturnPoint>>,
     /// Maximum number of packet records.
     pub limit: u64,
     pub stats: FoldStats,
@@ -80,6 +81,20 @@ pub(crate) struct FoldRun {
     /// The functions by which copies take turns and are made. Fields, because turns lead to both.
     pub turns: Turns,
     pub copy_if_due: CopyIfDue,
+}
+
+/// A copy of an experiment from before a switch filled up, when nothing had been skipped or rounded, to which it can go back.
+pub(crate) struct ReturnPoint {
+    pub run: FoldRun,
+    pub tables: OwnedTables,
+    /// Everything before this instant has happened, in ps.
+    pub at_ps: u64,
+    /// How near a switch was to a pause ([`BufferGuard::approached`]).
+    pub approached: usize,
+    /// Packet-hops of the experiment's progress ([`LeastGain::progress_hops`]) at which a later copy replaces this one.
+    pub renewed_at_hops: u64,
+    /// An earlier copy, in case this one is too late.
+    pub earlier: Option<Box<ReturnPoint>>,
 }
 
 /// The number of a new partition without rows, which starts at `start` (ps).

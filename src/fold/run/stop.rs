@@ -11,7 +11,8 @@ pub(crate) enum Stop {
     Abandon(&'static str),
     /// The buffer of a switch may have come near a pause or a drop: the experiment starts over with this switch coupled.
     Couple(Failure),
-    /// Skips gain too little, cause too large an error, or may miss a pause, as the reason says: the experiment starts over folded, without skips.
+    /// Skips gain too little, cause too large an error, or may miss a pause, as the reason says: the experiment goes back, to a point before that could
+    /// matter or to its start, and on without skips.
     Exactly(&'static str),
     /// The experiment fails for this reason; without folding it would fail as well.
     Fail(String),
@@ -22,6 +23,7 @@ pub(crate) enum Stop {
 /// Reasons to start over, as the log gives them.
 pub(crate) mod reason {
     pub(crate) const GAIN: &str = "they leave out too little";
+    pub(crate) const FILLS: &str = "a switch fills up";
     pub(crate) const PAUSE: &str =
         "a switch may have come near a pause or a drop, and switches are coupled in time only without skips";
     pub(crate) const OFF: &str = "by what copies did without them, the makespan may be off by more than 1 %";

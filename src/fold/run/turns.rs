@@ -14,6 +14,7 @@ use super::audits::compare_copies::{compare_all, note_progress};
 use super::audits::copies::ContinuedAudits;
 use super::audits::copy_on::{carries_too_little, copy_if_due};
 use super::audits::restart::{CoupledSwitches, Restart};
+use super::audits::return_point::keep_return_point;
 use super::lookups::checkpoint::sample_and_checkpoint;
 use super::lookups::lookup_turn::lookup_turn;
 use super::partitions::couple::{couple_from_now, go_on_without_skips};
@@ -102,6 +103,7 @@ pub(crate) fn begin_coupled(
         threads: SpanThreads::default(),
         carries: true,
         continued: ContinuedAudits::default(),
+        return_point: None,
         limit: 0,
         stats,
         explainer: None,
@@ -145,9 +147,19 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
         if let Some(failure) = run.guard.failure_before(t, now_ps) {
             couple(run, t, failure)?;
         }
-        judge_gain(run, t, now_ps)?;
+        if run.guard.approached() > 0 && !run.fails_for_certain && is_exact_so_far(run, t) {
+            keep_return_point(run, t, now_ps);
+        }
+        if run.gain.is_too_little(t, &run.partitions, &run.stats, now_ps) {
+            let at_ps = run.gain.passed_ps() + 1;
+            if !may_hand_over(run, t, at_ps) {
+                return Err(Stop::Exactly(reason::GAIN));
+            }
+            go_on_without_skips(run, t, at_ps, reason::GAIN)?;
+            continue;
+        }
         if run.guard.warns() && has_left_nothing_out(run, t) {
-            go_on_without_skips(run, t, now_ps)?;
+            go_on_without_skips(run, t, now_ps, reason::FILLS)?;
             continue;
         }
         if let Some(s) = run.guard.take_wanted() {
@@ -254,6 +266,9 @@ pub(crate) fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at_ps: u64
 /// coupled in time. If measured rates are carried on, the failure is counted and nothing is coupled, because everything would be simulated packet by
 /// packet then.
 fn couple(run: &mut FoldRun, t: &Tables, failure: Failure) -> Result<(), Stop> {
+    if run.stats.handed_over_ps > 0 {
+        return Err(Stop::Exactly(reason::PAUSE));
+    }
     if !is_steadying(t) {
         return Err(Stop::Couple(failure));
     }
@@ -270,13 +285,28 @@ fn couple(run: &mut FoldRun, t: &Tables, failure: Failure) -> Result<(), Stop> {
     Ok(())
 }
 
+/// Whether no result depends on skips so far.
+fn is_exact_so_far(run: &FoldRun, t: &Tables) -> bool {
+    run.gain.is_asked() && t.exps[0].modes & mode::RATES == 0 && run.stats.skips == 0 && run.stats.rounded == 0
+}
+
 /// Whether no result depends on skips so far, so that none does if nothing is skipped from now on.
 fn has_left_nothing_out(run: &FoldRun, t: &Tables) -> bool {
-    run.gain.is_asked()
-        && t.exps[0].modes & mode::RATES == 0
-        && !t.fold_hints.rounding
-        && run.stats.skips == 0
-        && run.stats.rounded == 0
+    is_exact_so_far(run, t) && !t.fold_hints.rounding
+}
+
+/// Rates may have wandered by at most 1/`SHARE_OF_WANDER` of the time so far, if what was skipped is kept: 0.25 % (our choice).
+const SHARE_OF_WANDER: u64 = 400;
+
+/// Whether an experiment may keep what it skipped by `at_ps` and go on without skips. Otherwise it starts over, as it gains too little for such an error:
+///
+/// - If marks are random, a skip draws other marks for all that follows. Roundings of rates under HPCC may grow. The rest may then differ by several percent,
+///   as with another seed.
+/// - If rates wandered from skip to skip, shares were not steady.
+/// - Measured rates that were carried on need their audits to the end.
+fn may_hand_over(run: &FoldRun, t: &Tables, at_ps: u64) -> bool {
+    let wandered = run.stats.wander_ps > at_ps / SHARE_OF_WANDER;
+    t.exps[0].modes & mode::RATES == 0 && !t.fold_hints.random_marks && run.stats.rounded == 0 && !wandered
 }
 
 /// Stops the run if skips gain too little.

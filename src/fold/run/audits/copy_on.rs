@@ -91,15 +91,7 @@ fn go_on(
     let flows: Vec<FlowIdx> = run.partitions[p as usize].rows.members.iter().map(|m| m.flow).collect();
     let sent_before: Vec<u64> = flows.iter().map(|&f| c.flow_tx[f].sent_bytes).collect();
     schedule_sampling(&mut copy, &c, p);
-    for q in 0..copy.partitions.len() as u32 {
-        let partition = &copy.partitions[q as usize];
-        if partition.looked_up && partition.skip.is_none() && !partition.rows.nics.is_empty() {
-            start_simulating(&mut copy, &mut c, q, at_ps)?;
-            copy.partitions[q as usize].next = NEVER;
-            let next = next_event_at(&mut copy, &c, q);
-            schedule_partition(&mut copy, q, next);
-        }
-    }
+    simulate_all(&mut copy, &mut c, at_ps)?;
     while c.exps[0].status != status::DONE && copy.stats.span_ps <= end_ps {
         (run.turns)(&mut copy, &mut c, 1, run.limit)?;
     }
@@ -110,8 +102,22 @@ fn go_on(
     Ok(ExperimentCopy { from: at_ps, to: end_ps, flows, experiment_sent: None, tasks })
 }
 
+/// Turns every looked-up partition of a copy into a simulated one, as of `at_ps`: a copy has no place in the memo. Skipped partitions stay skipped.
+pub(crate) fn simulate_all(copy: &mut FoldRun, c: &mut Tables, at_ps: u64) -> Result<(), Stop> {
+    for q in 0..copy.partitions.len() as u32 {
+        let partition = &copy.partitions[q as usize];
+        if partition.looked_up && partition.skip.is_none() && !partition.rows.nics.is_empty() {
+            start_simulating(copy, c, q, at_ps)?;
+            copy.partitions[q as usize].next = NEVER;
+            let next = next_event_at(copy, c, q);
+            schedule_partition(copy, q, next);
+        }
+    }
+    Ok(())
+}
+
 /// A copy of `run` that remembers nothing and carries no rates on.
-fn copy_of(run: &FoldRun) -> FoldRun {
+pub(crate) fn copy_of(run: &FoldRun) -> FoldRun {
     let mut partitions = run.partitions.clone();
     partitions.iter_mut().for_each(|partition| (partition.cursor, partition.turned_away) = (None, false));
     FoldRun {
@@ -134,6 +140,7 @@ fn copy_of(run: &FoldRun) -> FoldRun {
         wander: Default::default(),
         carries: false,
         continued: ContinuedAudits { next: NEVER, ..ContinuedAudits::default() },
+        return_point: None,
         threads: Default::default(),
         limit: run.limit,
         stats: FoldStats::default(),

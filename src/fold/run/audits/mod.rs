@@ -7,3 +7,4 @@ pub(crate) mod compare_copies;
 pub(crate) mod copies;
 pub(crate) mod copy_on;
 pub(crate) mod restart;
+pub(crate) mod return_point;

@@ -72,14 +72,13 @@ pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, a
     Ok(())
 }
 
-/// Stops skipping from `at_ps` on, before anything happens at that instant. Nothing was skipped or rounded so far. So every packet is simulated, and
-/// the experiment need not start over. Partitions in progress are not remembered any more: other experiments may skip after what was recorded.
-pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at_ps: u64) -> Result<(), Stop> {
-    log::info!(
-        "folding: experiment {}: from {} ns on nothing is skipped, as a switch fills up",
-        t.exps[0].exp_id,
-        at_ps / PS_PER_NS
-    );
+/// Stops skipping from `at_ps` on, before anything happens at that instant. What was skipped or rounded so far stays as it is, so the experiment need not
+/// start over: from now on every packet is simulated. Partitions in progress are not remembered any more: other experiments may skip after what was
+/// recorded.
+///
+/// If something was skipped, results depend on `at_ps`, so it must depend on the experiment alone.
+pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at_ps: u64, why: &str) -> Result<(), Stop> {
+    log::info!("folding: experiment {}: from {} ns on nothing is skipped: {why}", t.exps[0].exp_id, at_ps / PS_PER_NS);
     let may_wait = std::mem::take(&mut run.ticket.may_wait);
     let needed = NeededRows {
         nics: NicIdx::all(t.nics.len() as u32).collect(),
@@ -100,7 +99,12 @@ pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at_ps: u64)
     run.schedule.samplings.clear();
     run.ticket.may_wait = may_wait;
     t.exps[0].modes &= !(mode::STEADY | (mode::METRIC_MASK << mode::METRIC_SHIFT));
-    run.stats.exactly = 1;
+    t.fold_hints.rounding = false;
+    if run.stats.skips + run.stats.rounded == 0 {
+        run.stats.exactly = 1;
+    } else {
+        run.stats.handed_over_ps = at_ps;
+    }
     run.gain = LeastGain::unasked();
     run.guard.foresee_from_now(t);
     Ok(())

@@ -1,5 +1,6 @@
 //! Decides whether skips save enough to be worth their error. If they leave out less than half of an experiment's packet-hops, less than a factor of
-//! two is gained, and the experiment starts over without skips. If they leave out hardly anything, it does so once a quarter has not been skipped.
+//! two is gained, and the experiment goes on or starts over without skips. If they leave out hardly anything, it does so once a quarter has not been
+//! skipped.
 //!
 //! It also decides whether an experiment that must start over, because a switch may pause, goes on skipping.
 //!
@@ -168,6 +169,21 @@ impl LeastGain {
             let (simulated, _) = self.so_far(t, partitions, stats);
             simulated > self.needed_hops / MIN_SHARE
         }
+    }
+
+    /// The instant of the last judgement, in ps. It depends on the experiment alone.
+    pub(crate) fn passed_ps(&self) -> u64 {
+        self.passed_ps
+    }
+
+    /// Packet-hops that were simulated or looked up by the last instant that was passed, as far as intervals and messages have ended.
+    pub(crate) fn progress_hops(&self) -> u64 {
+        self.interval_hops.max(self.acknowledged_hops)
+    }
+
+    /// Packet-hops that the experiment's messages need.
+    pub(crate) fn needed_hops(&self) -> u64 {
+        self.needed_hops
     }
 
     /// Whether skips are judged.
