@@ -45,8 +45,6 @@ pub struct FoldStats {
     pub wander_ps: u64,
     /// 1 if the experiment went back and on without skips, or on without skips before there were any.
     pub exactly: u64,
-    /// Model time in ps from which on nothing was skipped, because skips left out too little; 0: there is none.
-    pub handed_over_ps: u64,
     /// Lifetimes of partitions, from idle to idle, that were looked up.
     pub hits: u64,
     /// Lifetimes that had to be simulated at least in part.
@@ -104,7 +102,6 @@ impl FoldStats {
             carried_ppm: 0,
             carried_messages_ppm: 0,
             wander_ps: 0,
-            handed_over_ps: 0,
             ..*self
         }
     }

@@ -424,6 +424,34 @@ fn where_skips_gain_too_little_nothing_is_simulated_twice() {
     let error = (steady / exact - 1.0).abs();
     assert!(error <= of("steady_error") && error < 0.002, "{error} of {}", of("steady_error"));
     sweep.same_with_a_memo();
+
+    let random = Sweep::of_experiments("contention/gather-8.toml");
+    let set = ["--set", "workload.bytes_scale=0.05", "--set", "output.flows=true", "--limit", "2"];
+    for fold in ["exact", "steady"] {
+        random.run(fold, &[&set[..], &["--set", &format!("fidelity.fast_forward={fold}")]].concat());
+    }
+    assert_eq!(random.text("steady", "results.csv", "transport.cc"), ["hpcc", "dcqcn"]);
+    assert_eq!(random.column("steady", "stats.csv", "exact_instead"), [0.0, 1.0]);
+    let [exact, steady] = ["exact", "steady"].map(|out| random.text(out, "results.csv", "iteration_time_ns"));
+    assert_eq!(exact[1], steady[1]);
+}
+
+/// A switch that fills up within an interval: the experiment goes back to a copy from before that, and simulates hardly anything twice.
+#[test]
+fn a_switch_that_fills_up_costs_little() {
+    let sweep = Sweep::of_experiments("contention/incast-4-chain.toml");
+    for fold in ["off", "steady"] {
+        let set = format!("fidelity.fast_forward={fold}");
+        sweep.run(fold, &["--set", "workload.bytes_scale=0.05", "--set", &set]);
+    }
+    let none = sweep.text("steady", "results.csv", "transport.cc").iter().position(|cc| cc == "none").unwrap();
+    let [off, steady] = ["off", "steady"].map(|out| sweep.column(out, "stats.csv", "packet_hops_simulated")[none]);
+    assert_eq!(sweep.column("steady", "stats.csv", "exact_instead")[none], 1.0);
+    assert!(steady > off && steady < 1.06 * off, "{steady} of {off}");
+    for column in ["iteration_time_ns", "fct_mean_ns", "fct_p99_ns"] {
+        let [off, steady] = ["off", "steady"].map(|out| sweep.text(out, "results.csv", column)[none].clone());
+        assert_eq!(off, steady, "{column}");
+    }
 }
 
 /// What the README says of skipped phases, on scaled-down GPT iterations under four congestion controls.

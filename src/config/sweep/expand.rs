@@ -13,7 +13,7 @@ use super::conditions::constraint::Constraint;
 use super::digest::{self, Files, Hash128};
 use super::experiment::{Experiment, MAX_EXPERIMENTS};
 use super::file::axis::Points;
-use super::file::document::Document;
+use super::file::document::{Document, Where};
 use super::layers::Layers;
 use super::method::Method;
 use super::sample::SamplingDesign;
@@ -170,7 +170,7 @@ const POINTS_A_BLOCK: u64 = 512;
 const BLOCKS_A_THREAD: usize = 8;
 
 /// Which entries of the sweep file are read by some point.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Used {
     axes: Vec<bool>,
     base: Vec<bool>,
@@ -202,6 +202,7 @@ impl Used {
         read
     }
 
+    /// Adds what other points read.
     fn merge(&mut self, other: &Used) {
         let own = [&mut self.axes, &mut self.base].into_iter().chain(&mut self.jobs);
         let others = [&other.axes, &other.base].into_iter().chain(&other.jobs);
@@ -218,7 +219,7 @@ struct Block {
     used: Used,
 }
 
-type ParsedConstraint<'a> = (&'a super::file::document::Where, Constraint);
+type ParsedConstraint<'a> = (&'a Where, Constraint);
 
 impl Run<'_> {
     /// Resolves, filters and checks all points. Returns those that meet the constraints, whether they can run or not.

@@ -266,7 +266,7 @@ impl BufferGuard {
             let s = t.ports[port].switch_idx;
             while let Some(&quarters) = APPROACH_QUARTERS.get(self.approached)
                 && !self.coupled[s.usize()]
-                && !self.holds(t, s, |p| (u64::from(self.recent[p.usize()]) * u64::from(quarters) / 4) as u32)
+                && !self.holds(t, s, |p| (self.recent[p.usize()] / 4).saturating_mul(quarters))
             {
                 self.approached += 1;
             }

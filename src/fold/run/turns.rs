@@ -266,11 +266,10 @@ pub(crate) fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at_ps: u64
 /// coupled in time. If measured rates are carried on, the failure is counted and nothing is coupled, because everything would be simulated packet by
 /// packet then.
 fn couple(run: &mut FoldRun, t: &Tables, failure: Failure) -> Result<(), Stop> {
-    if run.stats.handed_over_ps > 0 {
-        return Err(Stop::Exactly(reason::PAUSE));
-    }
     if !is_steadying(t) {
-        return Err(Stop::Couple(failure));
+        // What was skipped earlier may be what brought the switch near a pause.
+        let has_skipped = run.stats.skips > 0;
+        return Err(if has_skipped { Stop::Exactly(reason::PAUSE) } else { Stop::Couple(failure) });
     }
     // Events after the failure do not count, however far other partitions are.
     judge_gain(run, t, failure.at + 1)?;

@@ -19,6 +19,9 @@ const SHARE: u64 = 50;
 /// Bytes of tables for each packet-hop between two copies. A packet-hop takes 20 ns and copying 8 bytes takes 1 ns, so copies take 5 % of the time at most.
 const BYTES_A_HOP: u64 = 8;
 
+/// Bytes of tables up to which copies are kept (our choice). The memory that a run plans has no room for copies of large experiments, which start over.
+const MAX_BYTES: u64 = 16 << 20;
+
 /// Copies `run` and its tables at `at_ps` if there is no copy yet, if a switch has come nearer to a pause since the last copy, or if that was long ago.
 /// PRECONDITION: everything before `at_ps` has happened, and nothing was skipped or rounded.
 pub(crate) fn keep_return_point(run: &mut FoldRun, t: &Tables, at_ps: u64) {
@@ -26,7 +29,7 @@ pub(crate) fn keep_return_point(run: &mut FoldRun, t: &Tables, at_ps: u64) {
     let is_fresh = |point: &ReturnPoint| approached == point.approached && progress_hops < point.renewed_at_hops;
     // A switch that was far from a pause a moment ago fills up too fast to be coupled in time.
     let fills_at_once = run.return_point.is_none() && approached == BufferGuard::NEAREST;
-    if fills_at_once || run.return_point.as_deref().is_some_and(is_fresh) {
+    if fills_at_once || t.bytes() > MAX_BYTES || run.return_point.as_deref().is_some_and(is_fresh) {
         return;
     }
     // A copy from the last moment may be too late to couple the switch before it pauses. So the one before is kept as well.

@@ -100,11 +100,7 @@ pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at_ps: u64,
     run.ticket.may_wait = may_wait;
     t.exps[0].modes &= !(mode::STEADY | (mode::METRIC_MASK << mode::METRIC_SHIFT));
     t.fold_hints.rounding = false;
-    if run.stats.skips + run.stats.rounded == 0 {
-        run.stats.exactly = 1;
-    } else {
-        run.stats.handed_over_ps = at_ps;
-    }
+    run.stats.exactly = u64::from(run.stats.skips + run.stats.rounded == 0);
     run.gain = LeastGain::unasked();
     run.guard.foresee_from_now(t);
     Ok(())
