@@ -442,7 +442,7 @@ fn a_switch_that_fills_up_costs_little() {
     let sweep = Sweep::of_experiments("contention/incast-4-chain.toml");
     for fold in ["off", "steady"] {
         let set = format!("fidelity.fast_forward={fold}");
-        sweep.run(fold, &["--set", "workload.bytes_scale=0.05", "--set", &set]);
+        sweep.run(fold, &["--set", "workload.bytes_scale=0.1", "--set", &set]);
     }
     let none = sweep.text("steady", "results.csv", "transport.cc").iter().position(|cc| cc == "none").unwrap();
     let [off, steady] = ["off", "steady"].map(|out| sweep.column(out, "stats.csv", "packet_hops_simulated")[none]);
