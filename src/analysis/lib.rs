@@ -1,4 +1,4 @@
-//! What results mean.
+//! The meaning of results: studies, ranking, effects and recommendations.
 //!
 //! | module | content |
 //! |---|---|

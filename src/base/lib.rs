@@ -1,4 +1,4 @@
-//! What every other crate of hyperfold stands on: units, memory budgets, panics that end one experiment only, files that are read with limits.
+//! The base of every other crate of hyperfold: units, memory budgets, panics that end one experiment only, files that are read with limits.
 //!
 //! | module | content |
 //! |---|---|

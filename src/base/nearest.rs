@@ -1,4 +1,4 @@
-//! What a misspelt word probably means.
+//! Finds the word that a misspelt word probably means.
 
 use strsim::levenshtein;
 

@@ -20,7 +20,7 @@ use hyperfold_llm::workload::training::{Cluster, evaluate, generate};
 /// Number of evaluations that are timed together.
 const EVALUATIONS: u32 = 1000;
 
-/// What a benchmark times.
+/// The work that a benchmark times.
 #[derive(Clone, Copy)]
 enum Stage {
     /// Generation of the programs of all ranks.

@@ -155,7 +155,7 @@ fn by_reason<'a>(beginning: &str, axes: impl Iterator<Item = (&'a str, &'a str)>
     by_reason.iter().map(|(why, keys)| format!("{beginning}{}; {why}", listed(keys))).collect()
 }
 
-/// What a recommendation averages over. `None`: there is a single ranking.
+/// The number and kind of groups that a recommendation averages over. `None`: there is a single ranking.
 fn scope(r: &Recommended, groups: usize) -> Option<String> {
     let [_, several] = r.design.kinds_of_groups();
     (groups > 1).then(|| format!("{groups} {several}"))

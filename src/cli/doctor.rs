@@ -209,7 +209,7 @@ fn as_json(report: &AdapterReport, test: &Result<AdapterTest, GpuError>) -> Valu
     })
 }
 
-/// What to install, from the text of `/etc/os-release` (empty if there is none).
+/// The packages to install, from the text of `/etc/os-release` (empty if there is none).
 fn advice(passing: usize, found: usize, os_release: &str) -> Vec<String> {
     if passing > 0 {
         return Vec::new();

@@ -29,7 +29,7 @@ pub struct MergeArgs {
 /// Joins the folders.
 ///
 /// # Errors
-/// As [`merge`].
+/// Fails as [`merge`] does.
 pub fn execute(args: &MergeArgs) -> Result<Exit, CliError> {
     let merged = merge(&args.dirs, &args.out, &mut |warning| tell(&format!("warning: {warning}")))?;
     let exit = conclude(args, &merged);

@@ -79,7 +79,7 @@ pub enum ClusterError {
     Policy {
         /// Key, name and version of the policy, in words.
         policy: String,
-        /// What the policy did wrong.
+        /// The fault of the policy.
         why: String,
     },
     /// Events go on, but no job makes lasting progress.

@@ -173,10 +173,10 @@ impl PreparedCluster {
     /// Like [`PreparedCluster::simulate`], and also returns what every job and server did over time.
     ///
     /// # Errors
-    /// As [`PreparedCluster::simulate`].
+    /// Fails as [`PreparedCluster::simulate`] does.
     ///
     /// # Panics
-    /// As [`PreparedCluster::simulate`].
+    /// Fails as [`PreparedCluster::simulate`] does.
     pub fn recorded(&self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(ClusterOutcome, ClusterHistory), ClusterError> {
         let (outcome, history) = self.by_policies(|order, place| self.run_to_end(order, place, stop, true))?;
         Ok((outcome, history.unwrap_or_default()))
@@ -207,7 +207,7 @@ impl PreparedCluster {
     /// Like [`PreparedCluster::simulate`], with the given scheduler and placement.
     ///
     /// # Errors
-    /// As [`PreparedCluster::simulate`].
+    /// Fails as [`PreparedCluster::simulate`] does.
     pub fn simulate_with(
         &self,
         order: &dyn Scheduler,
@@ -226,10 +226,10 @@ impl PreparedCluster {
     /// `stop` fires, then simulates some sets until `stop_sampling` fires.
     ///
     /// # Errors
-    /// As [`PreparedCluster::simulate`], except for being stopped.
+    /// Fails as [`PreparedCluster::simulate`] does, except for being stopped.
     ///
     /// # Panics
-    /// As [`PreparedCluster::simulate`].
+    /// Fails as [`PreparedCluster::simulate`] does.
     pub fn foreseen(
         &self,
         at_a_time: usize,
@@ -419,7 +419,7 @@ impl PreparedCluster {
     }
 }
 
-/// What is counted and recorded while a cluster is simulated.
+/// The counts and records of a cluster while it is simulated.
 struct RunTrackers {
     breakage: Breakage,
     timeline: ClusterTimeline,

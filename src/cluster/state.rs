@@ -80,7 +80,7 @@ pub(super) struct ClusterState<'a> {
     pub run: &'a ClusterRun,
     pub machine: &'a ClusterMachine,
     pub jobs: &'a [ClusterJob],
-    /// What may happen behind a job that has to wait.
+    /// The jobs that may start behind one that has to wait.
     pub behind: Behind,
     /// Sort key of each job in the queue.
     queue_keys: Vec<QueueKey>,
@@ -399,7 +399,7 @@ impl<'a> ClusterState<'a> {
     /// Simulates iterations of the jobs that now run beside other jobs than before, and updates their speeds.
     ///
     /// # Errors
-    /// As [`MeasuredIterations::settle`].
+    /// Fails as [`MeasuredIterations::settle`] does.
     pub(super) fn measure(&mut self, stop: &(dyn Fn() -> bool + Sync)) -> Result<(), ClusterError> {
         let Some(measured) = &mut self.measured else { return Ok(()) };
         for job in measured.settle(stop)? {

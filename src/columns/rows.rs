@@ -902,7 +902,7 @@ impl Switch {
 mod tests {
     use super::*;
 
-    /// What memory grows by; docs/explanation/performance.md quotes these.
+    /// Memory grows by these sizes; docs/explanation/performance.md quotes these.
     #[test]
     fn row_sizes() {
         let sizes = [

@@ -117,7 +117,7 @@ macro_rules! define_tables {
             $($(#[$meta])* pub $name: Column<'w, $Row>,)*
             /// Events of messages, in the order of processing, while `mode::TRACED` is set. No column: only folding on the CPU uses it.
             pub fold_trace: Vec<FoldTrace>,
-            /// What folding knows about the experiment, and what it requests from the systems.
+            /// Folding's knowledge about the experiment, and its requests to the systems.
             pub fold_hints: FoldHints,
             /// Arrived messages and their arrival times in ps, while threads share the tables: the rows belong to the senders' threads, so they are
             /// written later. `None`: rows are written at once.
@@ -133,7 +133,7 @@ macro_rules! define_tables {
             $($(#[$meta])* pub $name: Vec<$Row>,)*
             /// Events of messages, as in [`Tables`].
             pub fold_trace: Vec<FoldTrace>,
-            /// What folding knows about the experiment, and what it requests from the systems.
+            /// Folding's knowledge about the experiment, and its requests to the systems.
             pub fold_hints: FoldHints,
         }
 
@@ -378,7 +378,7 @@ macro_rules! define_tables {
 }
 every_table!(define_tables!);
 
-/// What folding on the CPU knows about an experiment, and what it requests from the systems. No column. The default changes nothing.
+/// Folding's knowledge about an experiment on the CPU, and its requests to the systems. No column. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FoldHints {
     /// Origin of each port's telemetry counters (ps and bytes), if folding may choose it. `None`, or no entry: 0.

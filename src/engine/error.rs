@@ -1,4 +1,4 @@
-//! What is wrong where an engine cannot go on.
+//! Errors for which an engine cannot go on.
 //!
 //! Layer: engine.
 

@@ -1,4 +1,4 @@
-//! What an engine that folds counts of an experiment: packet-hops that it simulated, looked up and skipped, and how far skips were off where that was measured.
+//! Counts of an experiment by an engine that folds: packet-hops that it simulated, looked up and skipped, and how far skips were off where that was measured.
 //!
 //! The engine that folds is a crate of its own. These counts stand here, because every engine hands them over in its [`SliceOutcome`](crate::SliceOutcome).
 

@@ -63,7 +63,7 @@ impl RunCondition {
     }
 }
 
-/// What follows a system in the fused kernel.
+/// The step from a system to the next in the fused kernel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Then {
     /// A barrier: the next system reads what any row of this one has written.
@@ -83,7 +83,7 @@ pub struct System {
     pub rows: SystemRows,
     /// Condition under which it runs in a step.
     pub when: RunCondition,
-    /// What follows it in the fused kernel.
+    /// The step from it to the next in the fused kernel.
     pub then: Then,
     /// Function that processes one row up to the end of the step on the CPU, if there is something to do. Arguments: tables, row, end of the step in
     /// ps.

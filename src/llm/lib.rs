@@ -1,4 +1,4 @@
-//! What training and serving a large language model asks of a network: from a model and a layout to tasks, messages and flows.
+//! The load that training and serving a large language model puts on a network: from a model and a layout to tasks, messages and flows.
 //!
 //! | module | content |
 //! |---|---|

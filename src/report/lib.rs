@@ -1,4 +1,4 @@
-//! What people look at after a run.
+//! Pages and figures that people look at after a run.
 //!
 //! | module | content |
 //! |---|---|

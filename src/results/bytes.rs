@@ -12,7 +12,7 @@ pub(crate) type FieldNames = BTreeSet<(String, String)>;
 
 /// Bytes that values are read from.
 pub(crate) struct ByteInput<'a> {
-    /// What is not read yet.
+    /// The bytes that are not read yet.
     pub rest: &'a [u8],
     /// Fields that the records do not have, because an earlier build wrote them.
     pub lacking: &'a FieldNames,

@@ -81,7 +81,7 @@ impl ResultDir {
     /// Creates the folder and claims it.
     ///
     /// # Errors
-    /// As [`ResultDir::check`], or it cannot be created.
+    /// Fails as [`ResultDir::check`] does, or it cannot be created.
     pub fn create(path: &Path) -> Result<ResultDir, ResultsError> {
         Self::claim(path, false)
     }
@@ -89,7 +89,7 @@ impl ResultDir {
     /// Claims the folder of an earlier run, or creates it if there is none.
     ///
     /// # Errors
-    /// As [`ResultDir::check`], or it cannot be created.
+    /// Fails as [`ResultDir::check`] does, or it cannot be created.
     pub fn reopen(path: &Path) -> Result<ResultDir, ResultsError> {
         Self::claim(path, true)
     }

@@ -464,7 +464,7 @@ impl Journal {
     /// Appends an evaluation of a search, as safely.
     ///
     /// # Errors
-    /// As [`Journal::append`].
+    /// Fails as [`Journal::append`] does.
     pub(super) fn append_look(&mut self, look: &LookRecord) -> Result<(), ResultsError> {
         self.push(&encode_look(look)).map(drop)
     }

@@ -32,7 +32,7 @@ pub struct RunIdentity {
     pub axes: Vec<Axis>,
     /// Files and columns that the run writes.
     pub outputs: Outputs,
-    /// What decides which experiments a search runs: objectives and budget, in words; `None`: all experiments are run.
+    /// The settings that decide which experiments a search runs: objectives and budget, in words; `None`: all experiments are run.
     #[serde(default)]
     pub search: Option<String>,
     /// Value of `--limit`.

@@ -107,7 +107,7 @@ pub enum ResultsError {
     OtherRun {
         /// Path of the folder.
         path: PathBuf,
-        /// What differs, in words.
+        /// A description of the difference.
         differences: Vec<String>,
     },
     /// A search that is carried on chooses otherwise than before.

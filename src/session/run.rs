@@ -233,7 +233,7 @@ impl Session {
     /// Runs the sweep. Results come in the order of `exp_id`, while later experiments are simulated. Nothing is written.
     ///
     /// # Errors
-    /// As [`Session::plan`], or there is no such engine.
+    /// Fails as [`Session::plan`] does, or there is no such engine.
     pub fn run(&self, sweep: &Sweep) -> Result<ResultStream, SessionError> {
         let (planned, loaded) = self.planned(sweep, false)?;
         // Dropping the results stops only this run.
@@ -264,7 +264,7 @@ impl Session {
 
     /// Runs the sweep into a folder, with the files that `hyperfold run` writes. The folder must be new or empty, unless the session resumes.
     ///
-    /// As [`Session::run`], or the folder is in use or cannot be written. Results that are complete by then are kept.
+    /// Fails as [`Session::run`] does, or the folder is in use or cannot be written. Results that are complete by then are kept.
     pub fn run_into(&self, sweep: &Sweep, folder: impl AsRef<Path>) -> Result<RunSummary, SessionError> {
         let path = folder.as_ref();
         self.settings.memo.check_outside(path)?;

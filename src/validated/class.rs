@@ -103,7 +103,7 @@ pub enum SizeClass {
     Any,
 }
 
-/// What carries the messages between servers.
+/// The network that carries the messages between servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkClass {

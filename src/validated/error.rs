@@ -106,7 +106,7 @@ pub fn nearest_rank_90(ascending: &[f64]) -> f64 {
 pub struct NearestClass<'a> {
     /// Error of that class against measurements.
     pub error: &'a ClassError,
-    /// What differs: names of features, or of settings that differ from the machine. Empty: the experiment is exactly of that class.
+    /// The differences: names of features, or of settings that differ from the machine. Empty: the experiment is exactly of that class.
     pub differs: Vec<&'static str>,
 }
 

@@ -60,7 +60,7 @@ pub(super) fn row(suite: &'static str, table: &str, r: &MeasuredRow, records: &R
 /// Rows of a table.
 ///
 /// # Errors
-/// As [`records`].
+/// Fails as [`records`] does.
 pub(super) fn rows(suite: &'static str, table: &MeasuredTable) -> Result<Vec<ValidationRow>, SessionError> {
     let records = records(table, &[])?;
     let one = |r: &MeasuredRow| ValidationRow {

@@ -17,7 +17,7 @@ use hyperfold_validated::Use;
 pub struct Suite {
     /// Name on the command line.
     pub name: &'static str,
-    /// What it compares with what, in one line.
+    /// The two sides of the comparison, in one line.
     pub about: &'static str,
     /// Bounds of the mean absolute relative error of each of its tables: for fitted rows, and for checked rows.
     bounds: [f64; 2],

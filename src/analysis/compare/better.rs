@@ -48,7 +48,7 @@ impl Better {
         }
     }
 
-    /// What is better for a column, by the name that it has without its job.
+    /// The better direction of a column, by the name that it has without its job.
     pub fn of_column(name: &str) -> Better {
         if MORE.iter().any(|prefix| name.starts_with(prefix)) { Better::More } else { Better::Less }
     }

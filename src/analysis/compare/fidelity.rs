@@ -124,7 +124,7 @@ pub(super) fn sprays(study: &Study, configuration: usize) -> bool {
     policy.is_some_and(unmodelled::sprays)
 }
 
-/// What packets of a configuration met, by the result columns of both levels.
+/// The events that packets of a configuration met, by the result columns of both levels.
 fn met(study: &Study, packet: usize, flow: usize) -> Met {
     let highest =
         |index: usize, column: &str| study.sample(&study.configurations[index], column).map_or(0.0, |s| s.high);

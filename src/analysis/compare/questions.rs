@@ -112,7 +112,7 @@ fn workload_leaf(key: &str) -> Option<&str> {
     key.strip_prefix("workload.").or(of_job)
 }
 
-/// What a study's experiments do, as far as it decides which other keys change the work.
+/// The work of a study's experiments, as far as it decides which other keys change the work.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Questions {
     kinds: BTreeSet<String>,

@@ -1,4 +1,4 @@
-//! What the times of two experiments are worth, and how their longest collectives were carried out.
+//! The worth of the times of two experiments, and how their longest collectives were carried out.
 //!
 //! Layer: compare. It reads columns of results and judges nothing.
 

@@ -55,7 +55,7 @@ pub struct Design {
     pub unmodelled: Unmodelled,
 }
 
-/// What the groups of a design are, as words for one and for several.
+/// The names of the groups of a design, for one and for several.
 const WORKLOADS: [&str; 2] = ["workload", "workloads"];
 const WAYS: [&str; 2] = ["way of simulating", "ways of simulating"];
 const WORKLOADS_AND_WAYS: [&str; 2] = ["workload and way of simulating", "workloads and ways of simulating"];
@@ -158,7 +158,7 @@ impl Design {
         })
     }
 
-    /// What the groups are, as words for one and for several.
+    /// The names of the groups, for one and for several.
     pub fn kinds_of_groups(&self) -> [&'static str; 2] {
         let asked = self.axes.iter().filter(|a| a.question && a.levels.len() > 1);
         let (model, work): (Vec<_>, Vec<_>) = asked.partition(|a| a.way);

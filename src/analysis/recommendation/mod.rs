@@ -1,4 +1,4 @@
-//! What one folder of results recommends: the designs that it compares, which is best for each kind of work and for all, and what another choice costs.
+//! The recommendations of one folder of results: the designs that it compares, which is best for each kind of work and for all, and what another choice costs.
 //!
 //! Layer: recommendation, above compare. It reads a folder as texts ([`sheet`]), so that a page shows exact decimals, and puts nothing into words: the command line
 //! and the report do. Start with `recommend.rs`.

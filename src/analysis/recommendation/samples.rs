@@ -64,7 +64,7 @@ impl MetricSamples {
         self.cost_usd[a].zip(self.cost_usd[b]).is_some_and(|(a, b)| a < b)
     }
 
-    /// What `question` says of two configurations that both have a value. `None`: one of them has none.
+    /// Returns the answer of `question` for two configurations that both have a value. `None`: one of them has none.
     pub(super) fn of_both<T>(
         &self,
         a: usize,

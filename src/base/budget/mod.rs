@@ -28,7 +28,7 @@ pub struct OverBudget {
     pub wanted: u64,
     /// Bytes that it may take.
     pub allowance: u64,
-    /// What was being made at that time.
+    /// The object that was being made at that time.
     pub what: &'static str,
 }
 
@@ -87,7 +87,7 @@ pub fn total() -> u64 {
     }
 }
 
-/// What is being made at present, to show to people who wait.
+/// Returns the name of the work that is under way, to show to people who wait.
 static DOING: Mutex<&'static str> = Mutex::new("");
 
 /// Notes what is made from now on. Work calls this before it begins something that may take long. With several threads, the last that began something counts.
@@ -125,10 +125,10 @@ pub fn within<T>(allowance: u64, work: impl FnOnce() -> T) -> Result<(T, u64), U
     }
 }
 
-/// What a piece of work took, in bytes, according to this thread's allocations. All are 0 if [`CountingAllocator`] is not installed.
+/// The memory that a piece of work took, in bytes, according to this thread's allocations. All are 0 if [`CountingAllocator`] is not installed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Measured {
-    /// What it held at its end beyond what was held before.
+    /// The bytes that it held at its end, beyond what was held before.
     pub held: u64,
     /// Maximum that it held at a time.
     pub peak: u64,

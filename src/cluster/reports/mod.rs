@@ -1,4 +1,4 @@
-//! What is reported of a cluster: outcomes, use of GPU time, history, congestion.
+//! Reports of a cluster: outcomes, use of GPU time, history, congestion.
 //!
 //! Layer: cluster. Decides nothing.
 

@@ -35,7 +35,7 @@ pub struct ClusterJobOutcome {
     pub end_ms: Option<u64>,
     /// Time that its work takes on all of its GPUs in one rack, without checkpoints, in ms.
     pub duration_ms: u64,
-    /// What had become of it at the end.
+    /// The state of the job at the end.
     pub phase: JobPhase,
     /// Time in the queue in ms, including the time after restarts.
     pub queued_ms: u64,

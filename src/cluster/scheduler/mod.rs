@@ -35,7 +35,7 @@ use hyperfold_base::{by_name, for_each_scheduler};
 /// Sort key of a job in the queue. A smaller key is earlier; jobs with equal keys keep the order of their arrival.
 pub type QueueKey = [u64; 2];
 
-/// What may happen while the first job of the queue has to wait.
+/// The jobs that may start while the first job of the queue has to wait.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Behind {
     /// No job overtakes it.
@@ -51,7 +51,7 @@ pub trait Scheduler: Send + Sync {
     /// Sort key of a job in the queue.
     fn key(&self, job: &ClusterJob) -> QueueKey;
 
-    /// What may happen behind a job that has to wait.
+    /// The jobs that may start behind one that has to wait.
     fn behind(&self) -> Behind;
 }
 

@@ -130,7 +130,7 @@ const OF_PACKETS_TOO: [KeyId; 17] = [
 /// Keys of `OF_PACKETS_TOO` that classes of its jobs read.
 const OF_CLASSES: [KeyId; 4] = [KeyId::GpuMemoryGib, KeyId::NvlinkGbps, KeyId::NvlinkLatencyNs, KeyId::ServerXml];
 
-/// What a level of detail (`fidelity.mode`) may read of a key. It follows from the key's name, so it is worked out once.
+/// The levels of detail (`fidelity.mode`) that may read a key. It follows from the key's name, so it is worked out once.
 #[derive(Clone, Copy)]
 struct LevelsOfKey {
     is_of_clusters: bool,

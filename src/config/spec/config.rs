@@ -376,7 +376,7 @@ impl Config {
     }
 }
 
-/// What becomes one flow at flow level.
+/// The unit of traffic that becomes one flow at flow level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Joining {
     /// Each message is a flow.

@@ -91,7 +91,7 @@ pub enum SpecError {
         place: Place,
         /// Name of a key, as it was written.
         key: String,
-        /// What may have been meant.
+        /// A suggestion of the name that may have been meant.
         hint: String,
     },
     /// The key has a name, but this version does nothing with it.
@@ -101,7 +101,7 @@ pub enum SpecError {
         place: Place,
         /// Dotted name of the key.
         key: String,
-        /// What to do instead.
+        /// A suggestion of the way to go instead.
         instead: String,
     },
     /// A key cannot have this value.
@@ -123,7 +123,7 @@ pub enum SpecError {
         place: Place,
         /// Dotted name of the key.
         key: String,
-        /// What to write, in words.
+        /// A description of the value to write.
         hint: String,
     },
     /// The sweep as a whole is wrong.
@@ -172,7 +172,7 @@ pub struct Conflict {
     pub job: Option<Arc<str>>,
     /// The key whose value it is.
     pub key: KeyId,
-    /// What it contradicts, and what to do.
+    /// A description of the contradiction, and how to resolve it.
     pub why: String,
 }
 

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-/// What joins the GPUs of one server.
+/// The links between the GPUs of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkKind {
     /// Switches: every pair communicates at a GPU's full rate.
@@ -21,7 +21,7 @@ pub enum LinkKind {
 /// The links of a GPU to the others of its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GpuLinks {
-    /// What joins the GPUs.
+    /// The links between the GPUs.
     pub kind: LinkKind,
     /// Rate of all links of a GPU together, one direction, Mbit/s.
     mbps: u64,

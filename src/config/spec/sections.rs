@@ -36,7 +36,7 @@ pub struct ClusterSection {
     pub nvlink_bps: u64,
     /// Latency one way, ps.
     pub nvlink_latency_ps: u64,
-    /// What joins the GPUs of one server if no server says it: as in the GPU's own table, or a switch if the table says nothing.
+    /// The links between the GPUs of one server if no server says it: as in the GPU's own table, or a switch if the table says nothing.
     pub link_kind: LinkKind,
 }
 

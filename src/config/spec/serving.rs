@@ -70,7 +70,7 @@ pub struct PoolLayout {
     pub ep: u32,
 }
 
-/// What a step of an instance processes.
+/// The tokens that a step of an instance processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BatchingChoice {
     /// Decoding sequences, and chunks of prompts beside them.

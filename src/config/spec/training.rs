@@ -109,7 +109,7 @@ pub struct Training {
     pub rank_order: String,
     /// The user's measured kernels.
     pub kernels: Option<PathBuf>,
-    /// What the memory must hold besides the model's arithmetic.
+    /// Further bytes that the memory must hold, besides the model's arithmetic.
     pub memory: MemoryBudget,
 }
 
@@ -141,7 +141,7 @@ pub enum PrecisionChoice {
     Nvfp4,
 }
 
-/// What the host launches as CUDA graphs.
+/// The parts that the host launches as CUDA graphs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CudaGraphChoice {
     /// No graph: each kernel is launched by itself.
@@ -161,7 +161,7 @@ pub enum ScheduleChoice {
     GPipe,
 }
 
-/// What the backward pass computes again.
+/// The parts that the backward pass computes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecomputeChoice {
     /// All activations are kept.
@@ -229,7 +229,7 @@ fn recompute_modules(list: &str) -> Result<Vec<RecomputeModule>, Conflict> {
     Ok(modules)
 }
 
-/// What a GPU's memory must hold besides the model's arithmetic, and whether exceeding it is `oom`.
+/// Further bytes that a GPU's memory must hold, besides the model's arithmetic, and whether exceeding it is `oom`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemoryBudget {
     /// Whether `workload.memory_check` is on.

@@ -212,7 +212,7 @@ impl Used {
     }
 }
 
-/// What a block of points resolves to.
+/// The result of resolving a block of points.
 struct Block {
     /// The points that meet the constraints, each with the reason why it cannot run.
     found: Vec<(FoundPoint, Option<Box<Conflict>>)>,

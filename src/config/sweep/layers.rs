@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::sample::SamplingDesign;
 use crate::spec::{KeyId, KeyPath, Value, Values};
 
-/// What all experiments share, and how one point is laid over it.
+/// The values that all experiments share, and how one point is laid over them.
 #[derive(Clone)]
 pub(super) struct Layers {
     pub axes: Vec<KeyPath>,

@@ -59,7 +59,7 @@ pub struct Sweep {
     registry: PolicyRegistry,
 }
 
-/// What `method = "optimize"` was asked for.
+/// The settings of `method = "optimize"`: samples, objectives and limits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Search {
     /// Number of points that are run in full. With `None` it is one of twenty candidates.

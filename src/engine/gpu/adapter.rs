@@ -21,7 +21,7 @@ pub enum GpuError {
     /// No adapter is the one that `--device` names.
     #[error("--device {choice}: no such adapter; there are: {found}")]
     UnknownDevice {
-        /// What the user wrote.
+        /// The text that the user wrote.
         choice: String,
         /// Adapters that there are.
         found: String,
@@ -29,7 +29,7 @@ pub enum GpuError {
     /// Several adapters have the name that `--device` gives.
     #[error("--device {choice}: matches more than one adapter ({found}); use its number")]
     AmbiguousDevice {
-        /// What the user wrote.
+        /// The text that the user wrote.
         choice: String,
         /// Adapters that match it.
         found: String,
@@ -108,7 +108,7 @@ pub struct AdapterLimits {
     pub workgroups: u32,
 }
 
-/// What an adapter reports about itself.
+/// Facts that an adapter reports about itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterReport {
     /// Its number in the listing, which `--device INDEX` names.
@@ -192,7 +192,7 @@ pub enum SoftwarePolicy {
 
 /// An adapter found on this machine, not yet opened.
 pub struct FoundAdapter {
-    /// What it reports about itself.
+    /// Facts that it reports about itself.
     pub report: AdapterReport,
     pub(super) adapter: wgpu::Adapter,
 }

@@ -18,7 +18,7 @@ pub struct GpuDevice {
     pub device: wgpu::Device,
     /// Its queue, which takes submissions.
     pub queue: wgpu::Queue,
-    /// What its adapter reports.
+    /// Facts that its adapter reports.
     pub report: AdapterReport,
     faults: Arc<Mutex<Vec<GpuError>>>,
 }

@@ -48,7 +48,7 @@ pub enum EngineKernels {
 /// Results of the tests of one adapter.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AdapterTest {
-    /// What the small kernels found: loops, barriers, atomics, 64-bit arithmetic.
+    /// Findings of the small kernels: loops, barriers, atomics, 64-bit arithmetic.
     pub self_test: SelfTest,
     /// `None`: not compiled, because the self-test failed.
     pub kernels: Option<EngineKernels>,

@@ -28,7 +28,7 @@ const ATOMIC_COUNTERS: usize = 27;
 pub struct SubTest {
     /// The kernel's name in `shaders/selftest.wgsl`.
     pub name: &'static str,
-    /// What was wrong; `None` if it passed.
+    /// The fault that was found; `None` if it passed.
     pub failure: Option<String>,
 }
 

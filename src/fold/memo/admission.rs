@@ -45,7 +45,7 @@ impl RunBalance {
         found.saturating_mul(LITTLE) <= recorded
     }
 
-    /// What the experiment recorded and found so far, in bytes of keys.
+    /// The keys that the experiment recorded and found so far, in bytes.
     pub(crate) fn so_far(&self) -> (u64, u64) {
         (self.recorded.load(Ordering::Relaxed), self.found.load(Ordering::Relaxed))
     }

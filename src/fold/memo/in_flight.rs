@@ -42,7 +42,7 @@ struct Entry {
     wait: Option<Wait>,
 }
 
-/// What an experiment waits for: experiment `blocker`, until a condition holds.
+/// The condition that an experiment waits for: experiment `blocker`, until a condition holds.
 struct Wait {
     blocker: u64,
     condition: WaitCondition,

@@ -146,13 +146,13 @@ impl MemoNode {
         lock(&self.body)
     }
 
-    /// What follows the node. PRECONDITION: no other thread has it.
+    /// The known future of the node. PRECONDITION: no other thread has it.
     pub fn into_body(mut self) -> NodeBody {
         std::mem::take(self.body.get_mut().unwrap_or_else(PoisonError::into_inner))
     }
 }
 
-/// What is known to follow a node's past.
+/// The future that is known to follow a node's past.
 #[derive(Default)]
 pub struct NodeBody {
     pub events: Vec<TimedMessageEvent>,
@@ -206,7 +206,7 @@ pub struct Checkpoint {
     /// The pieces into which the partition splits. With one piece it stays whole.
     pub pieces: Vec<PartitionPiece>,
     pub continuations: Vec<Continuation>,
-    /// What the counters of each NIC, port and queue pair gained.
+    /// The gains of the counters of each NIC, port and queue pair.
     pub nics: Vec<NicDelta>,
     pub ports: Vec<PortDelta>,
     /// Maximum number of bytes that each ingress held.
@@ -282,7 +282,7 @@ impl Saved {
     }
 }
 
-/// What there is to save of a node now.
+/// The part of a node that there is to save now.
 pub(crate) fn standing(node: &MemoNode, body: &NodeBody) -> Saved {
     // Events at `known` belong to what follows them; nothing reads later ones.
     let events = body.events.partition_point(|x| x.at <= body.known);

@@ -23,7 +23,7 @@ impl PartitionPiece {
     }
 }
 
-/// What a queue pair's counters gained.
+/// The gains of a queue pair's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CounterDelta {
     pub una: u64,
@@ -67,7 +67,7 @@ pub struct NicFinal {
     pub order: Vec<u32>,
 }
 
-/// What a NIC's counters gained.
+/// The gains of a NIC's counters.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NicDelta {
     pub tx_bytes: u64,
@@ -84,7 +84,7 @@ impl NicDelta {
     }
 }
 
-/// What a port's counters gained. `max_q` is the longest queue within the episode, in bytes.
+/// The gains of a port's counters. `max_q` is the longest queue within the episode, in bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PortDelta {
     pub tx_bytes: u64,

@@ -27,7 +27,7 @@ pub enum KeyPart {
     Lineages,
     /// Pauses and headroom at coupled switches.
     Coupled,
-    /// What a skip that just ended may lead to.
+    /// The future that a skip that has just ended may lead to.
     Skips,
 }
 

@@ -35,7 +35,7 @@ pub(crate) type CopyIfDue = fn(&mut FoldRun, &mut Tables, u32, u64, &[Option<Ste
 
 /// One experiment that is being folded. Row numbers are those of its tables.
 pub(crate) struct FoldRun {
-    /// What is needed to start the experiment over.
+    /// A copy of the start, from which the experiment can start over.
     pub restart: Arc<Restart>,
     pub coupled: CoupledSwitches,
     /// Length of a step of the experiment, in ps.

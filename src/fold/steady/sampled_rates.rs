@@ -7,7 +7,7 @@ use crate::rows::partition_rows::PartitionRows;
 use crate::steady::detector::Detector;
 use hyperfold_columns::Tables;
 
-/// What each queue pair and each port of a partition did in a window.
+/// The progress of each queue pair and each port of a partition in a window.
 pub(crate) struct SampledRates {
     /// For each queue pair, packets that were acknowledged, and their bytes on the wire.
     pub packets: Vec<u64>,

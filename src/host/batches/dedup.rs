@@ -151,7 +151,7 @@ impl Dedup {
     /// Prepares an experiment, unless it equals one that is already prepared. `known`: this experiment, if it was prepared before the run.
     ///
     /// # Errors
-    /// As [`crate::setup::prepare()`].
+    /// Fails as [`crate::setup::prepare()`] does.
     pub(crate) fn prepare(
         &self,
         task: &QueuedExperiment,

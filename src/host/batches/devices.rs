@@ -318,7 +318,7 @@ mod tests {
             .collect()
     }
 
-    /// What a run reported: each experiment's end, and messages about lost devices.
+    /// The reports of a run: each experiment's end, and messages about lost devices.
     #[derive(Default)]
     struct Reported {
         ends: BTreeMap<u64, String>,

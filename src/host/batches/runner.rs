@@ -131,7 +131,7 @@ impl<I: Iterator<Item = QueuedExperiment>> ExperimentSource for SingleEngineSour
 /// it the caller's pool does the work.
 ///
 /// # Errors
-/// As [`run`].
+/// Fails as [`run`] does.
 pub(crate) fn drive<E: From<EngineError>>(
     batch: &mut Batch,
     source: &mut dyn ExperimentSource,

@@ -64,7 +64,7 @@ fn microbatches(training: &Training) -> Option<u32> {
 /// Builds the job of an experiment. If it is computed without simulation and very long, it is extended from shorter ones.
 ///
 /// # Errors
-/// As [`job_of_length`].
+/// Fails as [`job_of_length`] does.
 pub(crate) fn job(
     config: &Config,
     program: &ProgramSpec,

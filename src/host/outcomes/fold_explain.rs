@@ -15,7 +15,7 @@ use crate::batches::runner::RunOptions;
 use crate::setup::error::PrepareError;
 use crate::setup::prepare::prepare_tasks;
 
-/// What folding did with an experiment, and why it did not do more.
+/// An account of what folding did with an experiment, and why it did not do more.
 pub struct FoldReport {
     /// Packet-hops that were simulated, by what made that necessary.
     pub explanation: FoldExplanation,

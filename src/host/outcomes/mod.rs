@@ -1,4 +1,4 @@
-//! What an experiment came to: its flows, links, iterations and where their time went.
+//! The outcome of an experiment: its flows, links, iterations and where their time went.
 
 pub mod breakdown;
 pub mod flow_info;

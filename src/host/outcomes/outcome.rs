@@ -174,7 +174,7 @@ pub struct JobTimes {
 pub struct Iteration {
     /// The rank whose timeline `time` splits.
     pub rank: u32,
-    /// What that rank's time was spent on.
+    /// The uses of that rank's time.
     pub time: Breakdown,
     /// Number of ranks of the program.
     pub ranks: u64,

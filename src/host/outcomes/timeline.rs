@@ -27,7 +27,7 @@ use crate::setup::prepare::{can_run, guarded, prepare_every_rank};
 /// Fewest widened bins that a timeline of queues may have.
 const FEWEST_BINS: u64 = 8;
 
-/// What a timeline records.
+/// The kinds of events that a timeline records.
 #[derive(Clone, Copy, Debug)]
 pub struct RecordedSpan {
     /// Start of the recorded time, ps.

@@ -327,7 +327,7 @@ fn cluster(
 /// iteration and the peak memory in bytes.
 ///
 /// # Errors
-/// As [`job_of_length`].
+/// Fails as [`job_of_length`] does.
 pub fn evaluated(
     config: &Config,
     program: &spec::ProgramSpec,

@@ -147,7 +147,7 @@ impl JobCache {
 /// Returns the job of an experiment, from the cache if another experiment has the same.
 ///
 /// # Errors
-/// As [`steady_pipeline::job`].
+/// Fails as [`steady_pipeline::job`] does.
 pub(crate) fn job(
     config: &Config,
     program: &ProgramSpec,

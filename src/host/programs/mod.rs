@@ -1,4 +1,4 @@
-//! What an experiment's GPUs do: its programs, its collectives planned, its tasks.
+//! The work of an experiment's GPUs: its programs, its collectives planned, its tasks.
 
 pub(crate) mod benchmark;
 pub(crate) mod class_program;

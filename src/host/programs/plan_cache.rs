@@ -25,7 +25,7 @@ pub(crate) struct PlanKey {
     pub root: u32,
     pub shares: Option<Vec<u64>>,
     pub own_links: bool,
-    /// What the fitted costs depend on, if software costs are measured ones.
+    /// The measured machine that the fitted costs depend on, if software costs are measured ones.
     pub fit: Option<FitKey>,
 }
 
@@ -130,7 +130,7 @@ impl PlanCache {
 /// Returns the schedule with this key and its costs, from the cache or else from `make`.
 ///
 /// # Errors
-/// As `make`.
+/// Fails as `make` does.
 pub(crate) fn fitted<E>(
     key: PlanKey,
     make: impl FnOnce() -> Result<(Schedule, Overheads), E>,

@@ -36,7 +36,7 @@ pub struct ServingJob {
 pub struct ServingPool {
     /// Instances of the model in the pool, and their layout.
     pub pool: Pool,
-    /// What the scheduler did with it.
+    /// The scheduler's treatment of it.
     pub usage: PoolUse,
     /// Ops of its rounds, in the order of time.
     pub rounds: Vec<RoundOps>,
@@ -194,7 +194,7 @@ fn with_line(error: ServingError, source: &spec::RequestSource, lines: &[u64]) -
 /// Runs the schedulers and generates programs from their decisions. `servers`: the server of each rank.
 ///
 /// # Errors
-/// As [`setup`]; a trace that cannot be read; a request that no instance has memory for; too few GPUs.
+/// Fails as [`setup`] does; a trace that cannot be read; a request that no instance has memory for; too few GPUs.
 pub(crate) fn served(
     config: &Config,
     program: &spec::ProgramSpec,

@@ -317,13 +317,13 @@ pub enum BuildError {
         has: u64,
         /// Size that would do, in MiB.
         mib: u64,
-        /// What takes the bytes, in words.
+        /// A description of the bytes' use.
         wants: &'static str,
     },
     /// A table has more rows than an index can name.
     #[error("too large for one experiment: {what} ({n}) exceed 2^32 table rows")]
     TooLarge {
-        /// What the rows stand for, in words.
+        /// A description of the rows.
         what: &'static str,
         /// Number of rows.
         n: u64,

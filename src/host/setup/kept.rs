@@ -35,7 +35,7 @@ impl KeptExperiment {
 /// duplicates.
 ///
 /// # Errors
-/// As [`crate::prepare_within`].
+/// Fails as [`crate::prepare_within`] does.
 pub fn prepare_to_keep(
     config: &Config,
     exp_id: u32,

@@ -18,13 +18,13 @@ pub struct MemoryRefusal {
     pub wanted: u64,
     /// Bytes that it may take.
     pub allowance: u64,
-    /// What the needed bytes are for, as words.
+    /// A description of the needed bytes' use.
     sum: String,
     bound: MemoryBound,
     hint: &'static str,
 }
 
-/// What limits the memory of an experiment.
+/// The limit of the memory of an experiment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum MemoryBound {
     /// `limits.memory_gib`.

@@ -114,7 +114,7 @@ pub fn prepare(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
 /// Prepares one experiment with tasks for its ranks, or for representatives of equal ranks, even if it need not be simulated.
 ///
 /// # Errors
-/// As [`prepare`].
+/// Fails as [`prepare`] does.
 pub fn prepare_tasks(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     tabled(routed_with(config, RanksWithTasks::Representatives)?, exp_id)
 }
@@ -122,7 +122,7 @@ pub fn prepare_tasks(config: &Config, exp_id: u32) -> Result<Prepared, PrepareEr
 /// Prepares one experiment with tasks for every rank, even if one could represent others.
 ///
 /// # Errors
-/// As [`prepare`].
+/// Fails as [`prepare`] does.
 pub fn prepare_every_rank(config: &Config, exp_id: u32) -> Result<Prepared, PrepareError> {
     tabled(routed_with(config, RanksWithTasks::Every)?, exp_id)
 }
@@ -130,7 +130,7 @@ pub fn prepare_every_rank(config: &Config, exp_id: u32) -> Result<Prepared, Prep
 /// Prepares one experiment within `allowance` bytes of memory, or within its own limit if that is lower. A panic becomes its failure.
 ///
 /// # Errors
-/// As [`prepare`]; [`PrepareError::Memory`], [`PrepareError::Defect`].
+/// Fails as [`prepare`] does; [`PrepareError::Memory`], [`PrepareError::Defect`].
 pub fn prepare_within(config: &Config, exp_id: u32, allowance: u64) -> Result<Prepared, PrepareError> {
     let prepared = guarded(config, allowance, || prepare(config, exp_id))?;
     can_run(config, &prepared)?;

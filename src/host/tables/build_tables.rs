@@ -294,7 +294,7 @@ fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
     }
 }
 
-/// What takes a switch's buffer at each port if PFC is on; words for an error message.
+/// Describes for an error message what takes a switch's buffer at each port if PFC is on.
 const PFC_WANTS: &str =
     "PFC's headroom (3 x rate x delay / 8 each, more on short links; none with `transport.pfc = false`) and reserve";
 

@@ -1,4 +1,4 @@
-//! What each of several jobs has among the rows of one experiment: its flows, its bytes, and the links that it shares with others.
+//! The rows of each of several jobs in one experiment: its flows, its bytes, and the links that it shares with others.
 //!
 //! Layer: host. Counts what was prepared; `read_outcome` reads the results.
 

@@ -23,7 +23,7 @@ pub struct PacketCase<'a> {
     pub transport: &'a Transport,
     /// The task graph of ranks. Its queue pairs are `flows[first_qp..]`, in its order. `None`: flows only.
     pub graph: Option<GraphCase<'a>>,
-    /// What is recorded, and how far the simulation goes.
+    /// Settings of what is recorded, and how far the simulation goes.
     pub options: BuildOptions,
 }
 

@@ -14,7 +14,7 @@ use super::system::{Arch, CollectiveSystem, Cpu, ServerInterconnect};
 pub struct Server {
     /// Generation of its GPUs.
     pub arch: Arch,
-    /// What links its GPUs.
+    /// The links between its GPUs.
     pub inside: ServerInterconnect,
     /// Maker of its host CPUs.
     pub cpu: Cpu,

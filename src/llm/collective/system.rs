@@ -57,7 +57,7 @@ pub enum Cpu {
 pub struct CollectiveSystem {
     /// Generation of the GPUs.
     pub arch: Arch,
-    /// What links the GPUs of a server.
+    /// The links between the GPUs of a server.
     pub inside: ServerInterconnect,
     /// Maker of the host CPUs.
     pub cpu: Cpu,

@@ -80,7 +80,7 @@ pub struct LayerActivations {
     pub core: u64,
     /// The feed-forward part, or router and experts.
     pub mlp: u64,
-    /// What is kept of all this from the forward to the backward pass, by `Layout::recompute`.
+    /// The part of all this that is kept from the forward to the backward pass, by `Layout::recompute`.
     pub kept: u64,
     /// The largest single tensor. The backward pass holds its gradient and the gradient of its input at the same time.
     pub widest: u64,

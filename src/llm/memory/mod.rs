@@ -36,7 +36,7 @@ pub fn kept_bytes(t: &Transformer, layout: &Layout, moe: bool) -> u64 {
     LayerActivations::new(t, layout, moe).kept
 }
 
-/// What one transformer layer keeps of one micro-batch on a rank, by component; `layer` counts from 0. `None` for other models.
+/// The bytes that one transformer layer keeps of one micro-batch on a rank, by component; `layer` counts from 0. `None` for other models.
 pub fn layer_activations(model: &Model, layout: &Layout, layer: u32) -> Option<LayerActivations> {
     model.transformer().map(|t| LayerActivations::new(t, layout, t.is_moe(layer)))
 }

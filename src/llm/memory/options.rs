@@ -11,7 +11,7 @@ pub struct MemoryOptions {
     pub nccl_channel_bytes: u64,
     /// Bytes of the CUDA context, loaded kernels and library workspaces. 1 GiB: our choice.
     pub context_bytes: u64,
-    /// What the caching allocator cannot use, as a share of activations and working memory (which are allocated and freed all the time). 0.05: our choice.
+    /// Memory that the caching allocator cannot use, as a share of activations and working memory (which are allocated and freed all the time). 0.05: our choice.
     pub fragmentation: f64,
     /// Whether each stage's output is kept until its backward pass instead of being dropped when it is sent (Megatron-LM's `--no-deallocate-pipeline-outputs`).
     pub keep_stage_outputs: bool,

@@ -9,7 +9,7 @@ use super::shares::Share;
 use crate::model::pipeline::{Slot, StageSchedule};
 use crate::model::{Dlrm, Framework, Layer, Layout, Model, ModelFamily, Recompute, Transformer};
 
-/// What a rank of a stage holds at the peak of an iteration, in bytes.
+/// The memory that a rank of a stage holds at the peak of an iteration, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageMemory {
     /// Number of the stage, from 0.
@@ -48,7 +48,7 @@ impl StageMemory {
     }
 }
 
-/// What a stage holds during one slot of its schedule.
+/// The memory that a stage holds during one slot of its schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moment {
     /// The slot; `None` for the optimizer's step.

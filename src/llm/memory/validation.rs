@@ -16,7 +16,7 @@ const GIB: f64 = (1u64 << 30) as f64;
 /// One published figure and the estimate.
 #[derive(Clone, Debug, PartialEq)]
 pub struct MemoryValidationRow {
-    /// What was measured, in words.
+    /// A description of the measurement.
     pub name: String,
     /// Unit of both values.
     pub unit: &'static str,
@@ -24,7 +24,7 @@ pub struct MemoryValidationRow {
     pub measured: f64,
     /// Value of the model.
     pub simulated: f64,
-    /// What is compared, and the reason for a difference.
+    /// The quantity that is compared, and the reason for a difference.
     pub note: String,
 }
 

@@ -103,7 +103,7 @@ pub struct Layout {
     pub sequence_parallel: bool,
     /// Order of micro-batches on the pipeline.
     pub schedule: PipelineSchedule,
-    /// What of a layer is computed again.
+    /// The parts of a layer that are computed again.
     pub recompute: super::Recompute,
     /// Number of layers of each virtual stage, from its first, that `recompute` applies to; the others keep everything (Megatron's `recompute_method` of
     /// `block`). 0 stands for all.
@@ -134,7 +134,7 @@ pub struct Layout {
     pub router_fp32: bool,
     /// Time in ps of the host for one operation of the framework; 0 if graphs of kernels are launched as one; `None` if the machine decides.
     pub launch_ps: Option<u64>,
-    /// What the host launches as CUDA graphs.
+    /// The parts that the host launches as CUDA graphs.
     pub cuda_graph: CudaGraph,
     /// Whether attention is fused, so that it keeps no s x s matrix.
     pub flash_attention: bool,

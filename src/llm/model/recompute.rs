@@ -1,4 +1,4 @@
-//! What the backward pass computes again instead of keeping it.
+//! Activations that the backward pass computes again instead of keeping them.
 //!
 //! Layer: model.
 

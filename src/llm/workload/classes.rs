@@ -15,7 +15,7 @@ const FEW_GROUPS: usize = 16;
 /// A member's place in a group: (class of the member, slot of the group in that member).
 pub(super) type GroupPlace = (u32, u16);
 
-/// What tells groups apart: the caller's label of the group, and its members' places in order.
+/// The key that tells groups apart: the caller's label of the group, and its members' places in order.
 type GroupLook = (Vec<u32>, Vec<GroupPlace>);
 
 /// The classes of a workload's ranks.

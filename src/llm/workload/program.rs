@@ -164,7 +164,7 @@ pub struct Op {
     pub deps_n: u32,
 }
 
-/// What one rank, or several equal ranks, do from start to end.
+/// The work of one rank, or of several equal ranks, from start to end.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Program {
     /// Ops, in the order in which they are issued.

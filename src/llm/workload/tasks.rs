@@ -19,7 +19,7 @@ pub struct QueuePair {
     pub lane: u32,
 }
 
-/// What a task does when it no longer waits.
+/// The action of a task when it no longer waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Work {
     /// Takes time.
@@ -53,7 +53,7 @@ pub enum EdgeMoment {
     Got,
 }
 
-/// What an edge leads to: a task or a gate that waits.
+/// The end of an edge: a task or a gate that waits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Target {
     /// The task of this index.

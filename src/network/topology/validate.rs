@@ -105,7 +105,7 @@ pub enum TopologyError {
     /// The ns-3 form cannot hold something of the network.
     #[error("{what} cannot be written in the ns-3 form")]
     NotWritable {
-        /// What it cannot hold.
+        /// The part of the network that the form cannot hold.
         what: String,
     },
 }

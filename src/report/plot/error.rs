@@ -1,4 +1,4 @@
-//! What is wrong where a figure cannot be made.
+//! Errors for which a figure cannot be made.
 //!
 //! Layer: plot.
 

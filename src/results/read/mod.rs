@@ -53,7 +53,7 @@ pub struct ColumnInfo {
 pub struct RunColumns {
     /// Path of the folder.
     pub path: PathBuf,
-    /// What the run wrote about itself.
+    /// The manifest that the run wrote about itself.
     pub manifest: Manifest,
     /// Columns of `results.csv`, in its order.
     pub columns: Vec<ColumnInfo>,

@@ -23,7 +23,7 @@ use crate::settings::RunSettings;
 /// A folder that is claimed for a run that has not begun.
 pub struct ClaimedFolder {
     writer: ResultWriter,
-    /// What an earlier run has left in the folder.
+    /// The files that an earlier run has left in the folder.
     pub recovered: Recovered,
     /// Results of that run, from which this one goes on.
     pub known: Known,

@@ -49,7 +49,7 @@ pub fn merge(dirs: &[PathBuf], out: &Path, warn: &mut dyn FnMut(&str)) -> Result
 /// Copies the intact part of the journal of `dir` into the folder `out`, with all files that follow from it. `dir` does not change.
 ///
 /// # Errors
-/// As [`merge`].
+/// Fails as [`merge`] does.
 pub fn recover(dir: &Path, out: &Path, warn: &mut dyn FnMut(&str)) -> Result<Merged, SessionError> {
     // The selection stays the same, so that the run can go on in `out`.
     join(&[dir.into()], out, |parts| Ok(parts[0].run().clone()), warn)

@@ -1,4 +1,4 @@
-//! What a run will simulate, what it will take, and what is wrong with its sweep.
+//! The plan of a run: its experiments, its cost, and errors in its sweep.
 
 pub(crate) mod excluded;
 pub(crate) mod forecast;

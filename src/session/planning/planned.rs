@@ -109,7 +109,7 @@ pub struct SearchPlan {
     pub coarse: u64,
     /// Most experiments that are run in full.
     pub full: u64,
-    /// What the search prefers, the first before the others, as the sweep writes it.
+    /// The objectives of the search, the first before the others, as the sweep writes it.
     pub objectives: Vec<String>,
     /// Conditions on the experiments that are run in full.
     pub limits: Vec<String>,

@@ -1,4 +1,4 @@
-//! What a sweep file says: sections, axes, included files, and names of keys with their places.
+//! The content of a sweep file: sections, axes, included files, and names of keys with their places.
 //!
 //! Layer: sweep. Checks what is written; expands nothing.
 

@@ -103,7 +103,7 @@ pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut 
     }
 }
 
-/// What only the first thread has: the tables as their owner has them, and the function that says whether to go on after a step.
+/// Data that only the first thread has: the tables as their owner has them, and the function that says whether to go on after a step.
 type Owner<'o, 't, 'w> = (&'o mut Tables<'w>, &'t mut dyn FnMut(&Tables) -> bool);
 
 impl Team<'_> {

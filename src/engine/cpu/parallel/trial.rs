@@ -159,7 +159,7 @@ mod tests {
         }
     }
 
-    /// What counts is time for a unit of work: the steps of a trial may have more or less to do.
+    /// Trials compare the time for a unit of work: the steps of a trial may have more or less to do.
     #[test]
     fn steps_differ_in_size() {
         let mut trial = ThreadTrial::new(WORTH);

@@ -47,7 +47,7 @@ impl PortEvent {
 pub struct TimedEvent {
     /// Time, in ps.
     pub t: u64,
-    /// What happens, and at which row.
+    /// The kind of event, and its row.
     pub kind: PortEvent,
 }
 

@@ -1,4 +1,4 @@
-//! What a switch does in a step: arrivals, marking, the shared buffer, forwarding.
+//! The work of a switch in a step: arrivals, marking, the shared buffer, forwarding.
 //!
 //! Layer: engine. One file for each system (`plan`, `classify`, `forward`, `forward_joint`), and what they share: `egress` (a port's queue, where ECN marks)
 //! and `mmu` (the shared buffer). Knows no NICs.

@@ -1,4 +1,4 @@
-//! What the backing store lacks: chosen node by node, and encoded as one record per root.
+//! Nodes that the backing store lacks: chosen node by node, and encoded as one record per root.
 //!
 //! Layer: fold/memo.
 

@@ -20,7 +20,7 @@ pub(crate) const HOPS_PER_CHECKPOINT: u64 = 2048;
 /// Minimum number of packets between checkpoints per byte of the last snapshot.
 const BYTES_PER_HOP: u64 = 1;
 
-/// What `p`'s counters gained since its episode began or the last checkpoint.
+/// Returns the gains of `p`'s counters since its episode began or the last checkpoint.
 pub(crate) fn deltas(run: &FoldRun, t: &Tables, p: u32) -> Checkpoint {
     let partition = &run.partitions[p as usize];
     let nic = |(&n, base): (&NicIdx, &NicBase)| nic_delta(t, n, base);
@@ -131,13 +131,13 @@ pub(crate) fn until_next(run: &FoldRun, weight: u64) -> u64 {
     run.checkpoint_hops.max(weight * run.checkpoint_hops / HOPS_PER_CHECKPOINT / BYTES_PER_HOP)
 }
 
-/// What NIC `n`'s counters gained since `base`.
+/// Returns the gains of NIC `n`'s counters since `base`.
 pub(crate) fn nic_delta(t: &Tables, n: NicIdx, base: &NicBase) -> NicDelta {
     let row = &t.nics[n];
     NicDelta { tx_bytes: row.tx_bytes - base.tx_bytes, hops: row.hops - base.hops, pauses: row.pauses - base.pauses }
 }
 
-/// What port `q`'s counters gained since `base`.
+/// Returns the gains of port `q`'s counters since `base`.
 pub(crate) fn port_delta(t: &Tables, q: PortIdx, base: &PortBase) -> PortDelta {
     let row = &t.ports[q];
     PortDelta {

@@ -80,7 +80,7 @@ pub(crate) fn record_final_state(run: &mut FoldRun, t: &Tables, p: u32, end_ps: 
     }
 }
 
-/// What simulated `partition`, which is idle at `end_ps`, has changed since its start.
+/// Returns the changes that simulated `partition`, which is idle at `end_ps`, has made since its start.
 pub(crate) fn final_state(run: &FoldRun, t: &Tables, partition: &Partition, end_ps: u64) -> FinalState {
     let nic = |(&n, base): (&NicIdx, &NicBase)| {
         let row = &t.nics[n];

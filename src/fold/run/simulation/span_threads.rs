@@ -53,7 +53,7 @@ impl Default for SpanThreads {
     }
 }
 
-/// What one thread works with.
+/// The data that one thread works with.
 struct Worker<'t> {
     t: Tables<'t>,
     peaks: IngressPeaks,

@@ -11,7 +11,7 @@ use hyperfold_engine::EngineError;
 pub struct ClosedFormRow {
     /// The kind of formula. Rows are summarised by it.
     pub table: &'static str,
-    /// What is computed, in words.
+    /// A description of the quantity.
     pub name: String,
     /// Unit of both values.
     pub unit: &'static str,

@@ -7,7 +7,7 @@ use super::super::CollectiveOp;
 use super::error::ScheduleError;
 use super::writer::{How, Range, ScheduleWriter, span};
 
-/// What each member sends to each other, as offsets. The buffers of all members lie one after another.
+/// Offsets of the bytes that each member sends to each other. The buffers of all members lie one after another.
 pub(super) struct Shares {
     bytes: u64,
     /// n + 1 offsets in a member's buffer. The part for member d is `offsets[d]..offsets[d + 1]`.

@@ -29,9 +29,9 @@ pub enum EnvError {
     /// The variables exclude every algorithm or protocol.
     #[error("{name}s leave nothing to choose from: {left}")]
     Nothing {
-        /// What there is to choose: algorithms or protocols.
+        /// The kind of choice: algorithms or protocols.
         name: &'static str,
-        /// What the variables say, in words.
+        /// A description of the variables' values.
         left: String,
     },
 }

@@ -19,7 +19,7 @@ pub struct Context {
     pub ranks_per_node: f64,
     /// Generation of the GPUs.
     pub arch: Arch,
-    /// What links the GPUs of a server.
+    /// The links between the GPUs of a server.
     pub inside: ServerInterconnect,
     /// Bus bandwidth of the rings inside a server, in GB/s.
     pub intra_bus: f64,

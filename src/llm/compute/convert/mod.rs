@@ -78,7 +78,7 @@ pub enum Pass {
     Forward,
     /// Gradients of inputs and weights, without recomputation.
     Backward,
-    /// What `Layout::recompute` computes again before the backward pass: nothing, modules, or the layer from its input.
+    /// The part that `Layout::recompute` computes again before the backward pass: nothing, modules, or the layer from its input.
     Recompute,
 }
 

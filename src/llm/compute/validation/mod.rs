@@ -12,7 +12,7 @@ pub use layers::layers;
 /// A measurement and the model's value for it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ComputeValidationRow {
-    /// What was measured, in words.
+    /// A description of the measurement.
     pub name: String,
     /// Unit of both values.
     pub unit: &'static str,

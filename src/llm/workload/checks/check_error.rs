@@ -66,9 +66,9 @@ pub enum CheckError {
         tag: u32,
         /// Number of the message among those of the two ranks with this tag.
         index: usize,
-        /// What the sender sends.
+        /// The message that the sender sends.
         sent: String,
-        /// What the receiver expects.
+        /// The message that the receiver expects.
         received: String,
     },
     /// Ranks wait for each other.

@@ -15,7 +15,7 @@ pub enum ExportError {
     NotExpressible {
         /// Name of the format.
         form: &'static str,
-        /// What it cannot say.
+        /// The things that the format cannot express.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What every importer takes beside a file, and what it gives back.
+//! Arguments that every importer takes beside a file, and its result.
 //!
 //! Layer: workload. Reads nothing.
 

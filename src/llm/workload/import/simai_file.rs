@@ -4,7 +4,7 @@
 
 use crate::collective::CollectiveOp;
 
-/// What the rows of a file mean.
+/// The meaning of the rows of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SimaiKind {
     /// Training: forward in the order of rows, backward in reverse.

@@ -1,4 +1,4 @@
-//! What lowering knows of the machine: servers, nodes, and paths that carry no packets.
+//! Facts about the machine that lowering knows: servers, nodes, and paths that carry no packets.
 //!
 //! Layer: workload. Paths of packets are chosen in `host`.
 
@@ -6,7 +6,7 @@ use crate::collective::Overheads;
 use crate::workload::classes::Representatives;
 use crate::workload::program::Dim;
 
-/// What lowering needs to know about the machine.
+/// Facts about the machine that lowering needs.
 #[derive(Clone)]
 pub struct Lowering<'a> {
     /// Server of each rank.

@@ -116,7 +116,7 @@ pub(super) struct GroupCalls {
     joined: usize,
 }
 
-/// What each op meets: its collective or its message.
+/// The partner of each op: its collective or its message.
 pub(super) struct Meetings {
     pub(super) groups: Vec<GroupCalls>,
     /// By rank and op: a collective's number in its group, or a message's index; [`NONE`] for other ops.

@@ -1,4 +1,4 @@
-//! What lowering asks of its caller: how a collective is carried out.
+//! The interface by which lowering asks its caller: how a collective is carried out.
 //!
 //! Layer: workload. Decides nothing.
 

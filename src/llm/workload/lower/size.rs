@@ -22,7 +22,7 @@ pub struct GraphSize {
     pub messages: u64,
 }
 
-/// What a program's ops become on a rank, without the messages of its collectives.
+/// The tasks that a program's ops become on a rank, without the messages of its collectives.
 #[derive(Default)]
 struct ProgramSize {
     tasks: u64,

@@ -66,7 +66,7 @@ pub struct JoinedExchange {
     pub ps: u64,
 }
 
-/// What a stage does in a step.
+/// The work of a stage in a step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct StageCost {
     /// Pieces in the order of layers.

@@ -1,4 +1,4 @@
-//! What a step holds, as far as its time depends on it.
+//! The content of a step, as far as its time depends on it.
 
 /// The shape of a step: what an instance computes in one step.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

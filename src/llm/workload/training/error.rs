@@ -1,4 +1,4 @@
-//! What can be wrong with a training job.
+//! Errors of a training job.
 
 use crate::model::ModelError;
 use crate::workload::checks::check_error::CheckError;

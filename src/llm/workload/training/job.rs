@@ -33,7 +33,7 @@ const KINDS: [LayerKind; 7] = [
     LayerKind::Logits,
 ];
 
-/// What happens to the activations of a layer. A plan has all [`KINDS`] for each combination that its layout has.
+/// The treatment of the activations of a layer. A plan has all [`KINDS`] for each combination that its layout has.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Kept {
     /// Whether these activations are not recomputed although the layout recomputes the activations of other layers.

@@ -1,4 +1,4 @@
-//! What the graph of a training job and its analytic evaluation need to know of the machine.
+//! Facts about the machine for the graph of a training job and its analytic evaluation.
 //!
 //! Layer: workload. `compute` gives the times of kernels. An implementation of [`CommCost`] gives those of communication alone on an idle system.
 
