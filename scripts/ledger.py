@@ -86,6 +86,7 @@ CASES = [
     Case("serving", "a model that serves requests", run("serving")),
     Case("cluster", "a cluster over days, by two schedulers", run("cluster")),
     Case("collectives", "collectives as packets, algorithms as NCCL chooses", run("collectives")),
+    Case("many-small", "a thousand experiments of a few packets each", run("thousand")),
     Case("compare", "ranking a thousand results", "compare out --top 3", (run("thousand"),)),
     Case("report", "the report of a thousand results", "report out", (run("thousand"),)),
     Case("resume", "a run that finds all of a thousand results there", run("thousand", "--resume"), (run("thousand"),)),
