@@ -92,6 +92,7 @@ SMALL = {
     "studies/schedulers": [],
     "studies/shared-cluster-month": ["cluster.gpus=2048", "jobs.count=60", "jobs.max_gpus=1024", "topology.servers_per_pod=16"],
     "studies/spares": [],
+    "studies/contended-jobs": [],
     "studies/storage-beside-training": [],
     "studies/topology-search-10k": ["workload.analytic=all", "sweep.samples=2"],
     "studies/topologies-13b": ["workload.seq=64", "workload.global_batch=8"],
@@ -105,14 +106,14 @@ SMALL = {
     "suites/wormhole-trace": ["workload.seq=64", "workload.analytic=all", "workload.global_batch=32"],
     "suites/wormhole-trace-small": ["workload.seq=64", "workload.global_batch=32", "transport.payload_bytes=9000"],
 }
-LIMIT = {"studies/topologies-13b": 2, "studies/fair-shares": 3, "papers/arcadia-buffers": 10, "papers/arcadia-link-rates": 2, "papers/arcadia-shared-hosts": 6, "papers/moye-chunks": 12, "papers/moye-memory": 14, "papers/multiverse-balancing": 2, "papers/multiverse-priorities": 2, "studies/inference-experts": 6, "papers/arcadia-queue-pairs": 7, "papers/moye-layouts": 1, "papers/multiverse-groups": 20, "papers/simai-scale-up": 12, "suites/wormhole-models": 3, "suites/wormhole-table1": 9, "suites/simai-v1": 2, "studies/parallelism": 8, "suites/wormhole-trace": 1}
+LIMIT = {"studies/topologies-13b": 2, "studies/contended-jobs": 4, "studies/fair-shares": 3, "papers/arcadia-buffers": 10, "papers/arcadia-link-rates": 2, "papers/arcadia-shared-hosts": 6, "papers/moye-chunks": 12, "papers/moye-memory": 14, "papers/multiverse-balancing": 2, "papers/multiverse-priorities": 2, "studies/inference-experts": 6, "papers/arcadia-queue-pairs": 7, "papers/moye-layouts": 1, "papers/multiverse-groups": 20, "papers/simai-scale-up": 12, "suites/wormhole-models": 3, "suites/wormhole-table1": 9, "suites/simai-v1": 2, "studies/parallelism": 8, "suites/wormhole-trace": 1}
 # Cases that repeat so much that they take minutes without a memo: 2,000 and 140 million packet-hops.
 NEEDS_MEMO = {"studies/topologies-13b", "studies/flow-beside-packets"}
 SKIPPED = [
     "suites/simai-v1: experiments 2 to 6, suites/wormhole-table1: experiments 9 to 23, suites/wormhole-models: experiments 3 to 7, suites/wormhole-trace: experiments 1 to 5, studies/parallelism: experiments 8 to 30: "
     "hundreds of GPUs, minutes or gigabytes each",
     "communication of suites/simai-v1, suites/wormhole-table1, suites/wormhole-trace, studies/gpt3-13b-128, studies/mixtral-8x7b-64 is analytic where it would be large",
-    "experiments/wormhole-models holds model shapes, not sweeps; suites/wormhole-* run them",
+    "experiments/models and experiments/wormhole-models hold model shapes, not sweeps; studies/contended-jobs and suites/wormhole-* run them",
     "experiments/validation: `hyperfold validate` runs it",
 ]
 
@@ -434,7 +435,7 @@ def contention_key(path):
 def cases():
     out = [f"output.{k}=true" for k in ("flows", "links")]
     found = sorted(str(p.relative_to(EXPERIMENTS))[:-5] for p in EXPERIMENTS.rglob("*.toml"))
-    named = [n for n in found if not n.startswith(("contention/", "wormhole-models/", "validation/", "validation-large/"))]
+    named = [n for n in found if not n.startswith(("contention/", "models/", "wormhole-models/", "validation/", "validation-large/"))]
     missing = set(SMALL) ^ set(named)
     if missing:
         sys.exit(f"result-digests.py: SMALL and experiments/ differ: {', '.join(sorted(missing))}")
@@ -464,12 +465,12 @@ def results_digest(path):
 
 
 def stats_digest(path):
-    """Values by place: times, sizes in memory and names of columns do not count."""
+    """Values by place: times, sizes in memory, names of columns and who simulated what do not count."""
     with open(path, newline="") as file:
         head, *rows = csv.reader(file)
     if len(rows) != 1:
         return None
-    keep = [i for i, name in enumerate(head) if not name.endswith(("_s", "_bytes"))]
+    keep = [i for i, name in enumerate(head) if not name.endswith(("_s", "_bytes", "_plain"))]
     return digest("\n".join(",".join(row[i] for i in keep) for row in rows).encode())
 
 

@@ -47,7 +47,7 @@ pub enum Command {
     Bench(BenchArgs),
     /// Write the timeline of one experiment for Perfetto
     Trace(super::trace::TraceArgs),
-    /// Explain what folding did with one experiment, and why not more
+    /// Explain what folding did, why not more, and what it leaves to a GPU
     Fold(super::fold::FoldArgs),
     /// Inspect, convert and rescale workload files of other tools
     Workload(super::workload::WorkloadArgs),

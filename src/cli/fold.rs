@@ -1,4 +1,4 @@
-//! `hyperfold fold explain`: why parts of an experiment were simulated and not looked up.
+//! `hyperfold fold`. `explain` says why parts of an experiment were simulated and not looked up; `device` is in [`super::fold_device`].
 //!
 //! Layer: cli. [`hyperfold_session::trace`] finds the experiment, and `host` simulates it again.
 
@@ -16,6 +16,7 @@ use hyperfold_session::Interrupt;
 use hyperfold_session::trace::experiment;
 
 use super::exit::{CliError, Exit};
+use super::fold_device::{self, DeviceArgs};
 use super::table::{TextTable, count};
 use super::{say, tell, tell_losses};
 
@@ -29,6 +30,8 @@ pub struct FoldArgs {
 pub enum FoldCommand {
     /// Say why parts of an experiment were simulated and not looked up
     Explain(ExplainArgs),
+    /// Say how many packet-hops of a sweep a GPU would simulate; none is needed for that
+    Device(DeviceArgs),
 }
 
 #[derive(Debug, Args)]
@@ -42,12 +45,19 @@ pub struct ExplainArgs {
     pub seconds: Option<u64>,
 }
 
-/// Simulates the experiment again, folded, and prints why parts were simulated.
+/// Does what the command asks for.
 ///
 /// # Errors
-/// The folder, the experiment, or an input of it does not exist any more.
+/// The folder, the experiment, or an input of it does not exist any more; the sweep is wrong.
 pub fn execute(args: &FoldArgs, interrupt: &Interrupt) -> Result<Exit, CliError> {
-    let FoldCommand::Explain(args) = &args.command;
+    match &args.command {
+        FoldCommand::Explain(args) => explain_again(args, interrupt),
+        FoldCommand::Device(args) => fold_device::execute(args, interrupt),
+    }
+}
+
+/// Simulates the experiment again, folded, and prints why parts were simulated.
+fn explain_again(args: &ExplainArgs, interrupt: &Interrupt) -> Result<Exit, CliError> {
     let run = RunColumns::open(&args.dir).map_err(CliError::bad_input)?;
     tell_losses(&args.dir);
     let (_, config) = experiment(&run, args.exp_id)?;

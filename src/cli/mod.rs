@@ -21,6 +21,7 @@ mod doctor_engine;
 pub mod excerpt;
 pub mod exit;
 pub mod fold;
+mod fold_device;
 pub mod init;
 pub mod interrupt;
 pub mod jobs_table;

@@ -12,6 +12,8 @@ const WHOLE: u64 = 1_000_000;
 pub struct FoldStats {
     /// Packet-hops that were simulated. An experiment that started over counts them again.
     pub hops_simulated: u64,
+    /// Packet-hops of these that were simulated without folding: all of an experiment that is not folded, or what follows after it was handed over.
+    pub hops_plain: u64,
     /// Number of skips of steady partitions.
     pub skips: u64,
     /// Packet-hops that skips left out.

@@ -1,40 +1,58 @@
-//! Runs the folding engine beside a device engine. Experiments that may skip steady phases are folded on the host; all others run on the device. So
-//! results do not depend on the device.
+//! Runs the folding engine beside a device engine. Experiments that may skip steady phases are folded on the host. Once nothing more is skipped and little is
+//! known of them, they are handed over as they stand, and go on on the device, like all others. So results do not depend on the device.
 //!
 //! Layer: fold. Exact results are the same with and without folding. Only the host decides what is skipped.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::FoldEngine;
-use hyperfold_columns::{EndOwner, Tables, mode};
+use crate::run::engine::links_nics;
+use hyperfold_columns::{Tables, mode};
 use hyperfold_engine::fair_rates::RateSolver;
-use hyperfold_engine::{Engine, EngineError, FoldStats, SliceOutcome, is_final, packet_hops};
+use hyperfold_engine::{Engine, EngineError, FoldStats, SliceOutcome, is_final};
 
-/// A device engine, with a folding engine for the experiments that the device does not run.
+/// A device engine, with a folding engine for the experiments that the device does not run. Both work at the same time.
 pub struct Beside {
     device: Box<dyn Engine>,
     fold: FoldEngine,
+    pool: Arc<rayon::ThreadPool>,
 }
 
 impl Beside {
-    /// An engine of a device engine, and the folding engine that works beside it on the host.
-    pub fn new(device: Box<dyn Engine>, fold: FoldEngine) -> Beside {
-        Beside { device, fold }
+    /// An engine of a device engine, and of the folding engine that works beside it on the threads of `pool`.
+    pub fn new(device: Box<dyn Engine>, fold: FoldEngine, pool: Arc<rayon::ThreadPool>) -> Beside {
+        Beside { device, fold: fold.beside_another(), pool }
     }
 }
 
-/// Whether two NICs are linked to each other. In system `nic` one sends on the wire from which the other takes its arrivals, and a device runs both at
-/// once.
-fn links_nics(t: &Tables) -> bool {
-    let nics = t.exps[0].nic_len;
-    t.nics.iter().any(|nic| nic.peer.is_some() && matches!(nic.peer.owner(nics), EndOwner::Nic(_)))
-}
-
 /// Whether experiment `t` runs on the host: two of its NICs are linked to each other; or it has a task graph, samples no round-trip times, and may skip
-/// steady phases. An experiment that has started over stays with the host.
+/// steady phases or may be known. It leaves the host once it is handed over.
 fn is_hosts(t: &Tables) -> bool {
     let e = &t.exps[0];
     links_nics(t) || e.modes & (mode::STEADY | mode::MUST_GAIN) != 0 && !t.tasks.is_empty() && e.rtt_cap == 0
+}
+
+/// Folds slice after slice until `is_over`, nothing is left to fold, or an experiment fails.
+fn fold_until(
+    fold: &mut FoldEngine,
+    batch: &mut [Tables],
+    packet_limit: u64,
+    stop: &(dyn Fn() -> bool + Sync),
+    is_over: &(dyn Fn() -> bool + Sync),
+) -> Result<SliceOutcome, EngineError> {
+    let mut slice = fold.advance(batch, packet_limit, stop)?;
+    while slice.failures.is_empty() && !is_over() && batch.iter().any(|t| !is_final(t) && is_hosts(t)) {
+        slice = joined(slice, fold.advance(batch, packet_limit, stop)?);
+    }
+    Ok(slice)
+}
+
+/// Outcome of both slices, of which `later` has the statistics, if there are any.
+fn joined(slice: SliceOutcome, later: SliceOutcome) -> SliceOutcome {
+    let seconds = slice.seconds.iter().zip(&later.seconds).map(|(a, b)| a + b).collect();
+    let failures = [slice.failures, later.failures].concat();
+    SliceOutcome { seconds, failures, folds: if later.folds.is_empty() { slice.folds } else { later.folds } }
 }
 
 impl Engine for Beside {
@@ -44,9 +62,6 @@ impl Engine for Beside {
         packet_limit: u64,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<SliceOutcome, EngineError> {
-        if !batch.iter().any(|t| !is_final(t) && is_hosts(t)) {
-            return self.device.advance(batch, packet_limit, stop);
-        }
         // Each engine gets all places of the batch, so that places stay the same from slice to slice; those of the other are empty.
         let is_devices: Vec<bool> = batch.iter().map(|t| !is_hosts(t)).collect();
         let mut others: Vec<Tables> = batch
@@ -54,24 +69,27 @@ impl Engine for Beside {
             .zip(&is_devices)
             .map(|(t, devices)| if *devices { std::mem::take(t) } else { Tables::default() })
             .collect();
-        let folded = self.fold.advance(batch, packet_limit, stop);
-        let ran = match others.iter().all(is_final) {
-            true => None,
-            false => Some(self.device.advance(&mut others, packet_limit, stop)),
+        let Beside { device, fold, pool } = self;
+        let slice = match (batch.iter().all(is_final), others.iter().all(is_final)) {
+            (_, true) => pool.install(|| fold.advance(batch, packet_limit, stop)),
+            (true, false) => device.advance(&mut others, packet_limit, stop),
+            (false, false) => std::thread::scope(|scope| {
+                let others = &mut others;
+                let running = scope.spawn(move || device.advance(others, packet_limit, stop));
+                let is_over = || running.is_finished() || stop();
+                let folded = pool.install(|| fold_until(fold, batch, packet_limit, stop, &is_over));
+                let ran = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                folded.and_then(|folded| ran.map(|ran| joined(folded, ran)))
+            }),
         };
         let device_places = || (0..is_devices.len()).filter(|&k| is_devices[k]);
         for k in device_places() {
             batch[k] = std::mem::take(&mut others[k]);
         }
-        let mut slice = folded?;
+        let mut slice = slice?;
+        slice.folds.resize(batch.len(), FoldStats::default());
         for k in device_places() {
-            slice.folds[k] = FoldStats { hops_simulated: packet_hops(&batch[k]), ..FoldStats::default() };
-        }
-        if let Some(device) = ran.transpose()? {
-            for k in device_places() {
-                slice.seconds[k] = device.seconds[k];
-            }
-            slice.failures.extend(device.failures);
+            slice.folds[k] = self.fold.stats_beside(k, &batch[k]);
         }
         Ok(slice)
     }
@@ -122,11 +140,15 @@ mod tests {
         }
     }
 
+    fn pool() -> Arc<rayon::ThreadPool> {
+        Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap())
+    }
+
     #[test]
     fn a_device_sees_its_experiments_in_the_same_places_before_and_after_those_of_the_host_end() {
         let places = std::sync::Arc::default();
         let device = Noting(std::sync::Arc::clone(&places));
-        let mut engine = Beside::new(Box::new(device), FoldEngine::default());
+        let mut engine = Beside::new(Box::new(device), FoldEngine::default(), pool());
         let plain = OwnedTables { exps: vec![Exp { status: status::RUNNING, ..Exp::zeroed() }], ..Default::default() };
         let mut ended = plain.clone();
         ended.exps[0].status = status::DONE;

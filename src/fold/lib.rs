@@ -36,3 +36,4 @@ pub use memo::table::Memo;
 pub use rows::key_parts::{KeyPart, KeyPartSet};
 pub use run::engine::{BATCH_PER_THREAD, FoldEngine};
 pub use run::explanations::explanation::{CauseCount, FoldCause, FoldExplanation};
+pub use run::hand_over::HandOver;

@@ -74,6 +74,8 @@ record! {
         pub pauses_left_out: u64 => pauses_left_out or default,
         /// 1 if the experiment went back, to its start or to before its first skip, and on without skips, because they left out too little, might have missed a pause, or may have changed the makespan by more than 1 %.
         pub exact_instead: u64 => exact_instead or default,
+        /// Packet-hops, of those simulated, that were simulated without folding: the experiment is not folded, or went on without because little was known.
+        pub packet_hops_plain: u64 => packet_hops_plain or default,
         /// Skips that were audited, that is, also simulated.
         pub audited: u64 => audited,
         /// Packet-hops of audits (not counted as simulated).

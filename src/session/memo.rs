@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use hyperfold_fold::{FoldEngine, Memo};
+use hyperfold_fold::{FoldEngine, HandOver, Memo};
 use hyperfold_host::memo_file::memo_keeper::{MemoKeeper, max_in_memory};
 
 use crate::settings::MemoChoice;
@@ -34,7 +34,8 @@ impl RunMemo {
     /// Creates the CPU engine that uses this memo.
     pub(crate) fn engine(&self) -> FoldEngine {
         match self {
-            RunMemo::Off => FoldEngine::forgetful(),
+            // Nothing is ever known.
+            RunMemo::Off => FoldEngine::forgetful().handing_over(HandOver::FindsLittle),
             RunMemo::Run => FoldEngine::remembering(Arc::new(Memo::default().at_most(max_in_memory()))),
             RunMemo::Kept(keeper) => FoldEngine::remembering(keeper.memo()),
         }

@@ -25,6 +25,7 @@ fn help_says_what_there_is() {
         &["compare", "--help"],
         &["trace", "--help"],
         &["fold", "explain", "--help"],
+        &["fold", "device", "--help"],
         &["plot", "--help"],
         &["watch", "--help"],
         &["schema", "--help"],

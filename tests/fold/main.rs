@@ -5,6 +5,7 @@
 mod cores;
 mod explained;
 mod graphs;
+mod hand_over;
 mod memo_cases;
 mod memo_file;
 mod memo_store;

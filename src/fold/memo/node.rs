@@ -215,6 +215,11 @@ pub struct Checkpoint {
 }
 
 impl Checkpoint {
+    /// Whether a piece is skipped from here on.
+    pub fn skips(&self) -> bool {
+        self.continuations.iter().any(|continuation| matches!(continuation, Continuation::Skip(_)))
+    }
+
     /// The number of packets that left ports until this checkpoint.
     pub fn hops(&self) -> u64 {
         self.nics.iter().map(|gained| gained.hops).sum::<u64>()

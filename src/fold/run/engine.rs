@@ -12,6 +12,7 @@ use super::audits::restart::CoupledSwitches;
 use super::audits::return_point::go_back;
 use super::explanations::explain::settle;
 use super::explanations::explanation::{Explainer, FoldExplanation};
+use super::hand_over::{HandOver, KnownShare, plan_hand_over};
 use super::partitions::counters::HOPS_PER_CHECKPOINT;
 use super::skips::gain::hops_needed;
 use crate::memo::lock::lock;
@@ -24,7 +25,7 @@ use crate::run::stop::{Stop, reason};
 use crate::run::turns::{begin, begin_coupled, turns};
 use hyperfold_base::isolation::isolated;
 use hyperfold_base::units::PS_PER_NS;
-use hyperfold_columns::{Tables, mode};
+use hyperfold_columns::{EndOwner, Tables, mode};
 use hyperfold_engine::FoldStats;
 use hyperfold_engine::cpu::engine::advance_one;
 use hyperfold_engine::cpu::parallel::side_by_side::SideBySide;
@@ -50,6 +51,9 @@ pub struct FoldEngine {
     explained: Option<Arc<Mutex<FoldExplanation>>>,
     /// Minimum wall time of a step that is shared among spare threads.
     worth: Duration,
+    hand_over: HandOver,
+    /// Whether experiments that were handed over are stepped by another engine.
+    beside_another: bool,
 }
 
 impl Default for FoldEngine {
@@ -72,7 +76,28 @@ impl FoldEngine {
             checkpoint_hops: HOPS_PER_CHECKPOINT,
             explained: None,
             worth: WORTH,
+            hand_over: HandOver::default(),
+            beside_another: false,
         }
+    }
+
+    /// This engine, set to hand experiments over at other times.
+    pub fn handing_over(self, hand_over: HandOver) -> FoldEngine {
+        FoldEngine { hand_over, ..self }
+    }
+
+    /// This engine, set to leave experiments that were handed over to another engine.
+    pub(crate) fn beside_another(self) -> FoldEngine {
+        FoldEngine { beside_another: true, ..self }
+    }
+
+    /// Statistics of experiment `t` at `place` in the batch, which another engine steps.
+    pub(crate) fn stats_beside(&self, place: usize, t: &Tables) -> FoldStats {
+        let all = packet_hops(t);
+        let handed_over = self.places.get(place).and_then(|place| place.handed_over.map(|hops| (hops, place.stats)));
+        let (before, stats) = handed_over.unwrap_or_default();
+        let plain = all.saturating_sub(before);
+        FoldStats { hops_simulated: stats.hops_simulated + plain, hops_plain: stats.hops_plain + plain, ..stats }
     }
 
     /// An engine that takes a checkpoint every `hops` packets, and skips if that saves twice as many. Changes no exact result. Small numbers cost
@@ -81,9 +106,9 @@ impl FoldEngine {
         FoldEngine::default().with_checkpoints_every(hops)
     }
 
-    /// This engine, set to record why partitions are simulated. That changes no result.
+    /// This engine, set to record why partitions are simulated. It hands nothing over. That changes no result.
     pub fn explaining(self, explained: Arc<Mutex<FoldExplanation>>) -> FoldEngine {
-        FoldEngine { explained: Some(explained), ..self }
+        FoldEngine { explained: Some(explained), hand_over: HandOver::Never, ..self }
     }
 
     /// This engine, set to share an experiment's steps among spare threads if they take at least `worth`. That changes no result.
@@ -116,6 +141,8 @@ struct Settings<'a> {
     explained: Option<&'a Arc<Mutex<FoldExplanation>>>,
     worth: Duration,
     spare: &'a Arc<SpareThreads>,
+    hand_over: HandOver,
+    beside_another: bool,
 }
 
 /// An experiment's state between slices.
@@ -133,6 +160,9 @@ struct Place {
     turns: u32,
     /// Packet-hops that its messages need, once computed.
     needed: Option<u64>,
+    known: KnownShare,
+    /// Packet-hops that were done when the experiment was handed over to another engine.
+    handed_over: Option<u64>,
     /// Wall time in this slice, in seconds.
     seconds: f64,
     failure: Option<String>,
@@ -154,7 +184,10 @@ impl Engine for FoldEngine {
             // Experiments in flight come first: together they take less memory, and what they record helps those that follow.
             match place.waits.take() {
                 // The place of an experiment that runs elsewhere.
-                _ if t.exps.is_empty() => *place = Place::default(),
+                _ if t.exps.is_empty() && place.handed_over.is_none() => *place = Place::default(),
+                _ if t.exps.is_empty() => {}
+                // It waits for the other engine.
+                _ if place.handed_over.is_some() && !is_new(t) => {}
                 // The host may have ended it.
                 _ if is_final(t) => (place.run, place.needed) = (None, None),
                 // An experiment of the last batch at this place blocks no other any more.
@@ -180,6 +213,8 @@ impl Engine for FoldEngine {
             explained: self.explained.as_ref(),
             worth: self.worth,
             spare: &spare,
+            hand_over: self.hand_over,
+            beside_another: self.beside_another,
         };
         let dispatch = Dispatch::new(queues, &in_flight, threads, end);
         let pairs: Vec<Mutex<(&mut Tables, &mut Place)>> =
@@ -205,6 +240,10 @@ impl Engine for FoldEngine {
         }
         slice.folds = self.places.iter().map(|p| p.stats).collect();
         Ok(slice)
+    }
+
+    fn forget(&mut self) {
+        self.places.clear();
     }
 
     fn max_batch(&self, threads: usize) -> usize {
@@ -262,6 +301,13 @@ fn start_over(
     next
 }
 
+/// Whether two NICs are linked to each other. In system `nic` one sends on the wire from which the other takes its arrivals, and a device runs both at
+/// once.
+pub(crate) fn links_nics(t: &Tables) -> bool {
+    let nics = t.exps[0].nic_len;
+    t.nics.iter().any(|nic| nic.peer.is_some() && matches!(nic.peer.owner(nics), EndOwner::Nic(_)))
+}
+
 /// Whether the experiment has not begun.
 fn is_new(t: &Tables) -> bool {
     t.exps[0].steps == 0 && t.exps[0].phase == 0
@@ -317,7 +363,7 @@ impl Place {
         limit: u64,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Option<String> {
-        let Settings { memo, checkpoint_hops, explained, worth, spare } = settings;
+        let Settings { memo, checkpoint_hops, explained, worth, spare, hand_over, beside_another } = settings;
         self.waits = None;
         let restarted = std::mem::take(&mut self.restarted);
         if is_new(t) && !restarted {
@@ -345,7 +391,23 @@ impl Place {
             run.timer.add_time(&mut run.stats, took);
             self.stats = FoldStats { memo_bytes: memo.map_or(0, |m| m.bytes()), ..run.stats };
             match from_an_earlier_point(run, outcome) {
+                Ok(()) if run.hand_over_after.is_none() && self.known.is_handed_over(run, t, hand_over) => {
+                    plan_hand_over(run);
+                }
                 Ok(()) => {}
+                Err(Stop::HandedOver) => {
+                    log::info!(
+                        "folding: experiment {} is handed over at {} ns: it goes on without folding",
+                        t.exps[0].exp_id,
+                        t.exps[0].now / PS_PER_NS
+                    );
+                    self.run = None;
+                    if beside_another && !links_nics(t) {
+                        self.handed_over = Some(packet_hops(t));
+                        return None;
+                    }
+                    break;
+                }
                 Err(Stop::Fail(why)) => return Some(why),
                 Err(Stop::Wait) => {
                     self.waits = Some(run.ticket.id());
@@ -400,7 +462,9 @@ impl Place {
         let before = packet_hops(t);
         let side = self.side.get_or_insert_with(|| SideBySide::new(worth));
         let failure = advance_one(t, end, limit, stop, Some((spare, side))).1;
-        self.stats.hops_simulated += packet_hops(t) - before;
+        let plain = packet_hops(t) - before;
+        self.stats.hops_simulated += plain;
+        self.stats.hops_plain += plain;
         // The slice may have ended by then: it must not be folded a second time.
         self.restarted = self.stats.restarts > 0 && is_new(t);
         failure

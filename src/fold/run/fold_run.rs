@@ -61,6 +61,8 @@ pub(crate) struct FoldRun {
     /// Skips that were audited, by `SkipPlan::draw`.
     pub audited: HashSet<u32>,
     pub gain: LeastGain,
+    /// Instant in ps at which a first skip would have begun, although it was too late for one. The experiment then goes on without skips.
+    pub first_skip_too_late: Option<u64>,
     /// How far rates differ from one skip to the next.
     pub wander: RateWander,
     /// How spans are stepped on several threads.
@@ -69,6 +71,9 @@ pub(crate) struct FoldRun {
     pub carries: bool,
     pub continued: ContinuedAudits,
     pub return_point: Option<Box<ReturnPoint>>,
+    /// Instant in ps beyond which no row is simulated, once it is planned to hand the experiment over as it stands. It is handed over at the first turn from
+    /// then on.
+    pub hand_over_after: Option<u64>,
     /// Maximum number of packet records.
     pub limit: u64,
     pub stats: FoldStats,

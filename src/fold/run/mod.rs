@@ -9,6 +9,7 @@
 //! | `simulation` | the turn of a partition that is simulated |
 //! | `lookups` | the turn of a partition that is looked up; recording and restoring |
 //! | `partitions` | how partitions join, merge, split and retire |
+//! | `hand_over` | an experiment that finds little goes on as if it had never been folded |
 //! | `skips`, `audits` | skips of steady partitions, and the copies that measure their error |
 //! | `explanations`, `stats`, `stop` | why partitions were simulated, where time goes, why a run stops |
 
@@ -17,6 +18,7 @@ pub(super) mod dispatch;
 pub(super) mod engine;
 pub(super) mod explanations;
 pub(super) mod fold_run;
+pub(super) mod hand_over;
 pub(super) mod lookups;
 pub(super) mod partitions;
 pub(super) mod schedule;

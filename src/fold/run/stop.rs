@@ -16,6 +16,8 @@ pub(crate) enum Stop {
     Exactly(&'static str),
     /// The experiment fails for this reason; without folding it would fail as well.
     Fail(String),
+    /// The experiment was handed over: its rows are those of an experiment that was never folded.
+    HandedOver,
     /// Another experiment is recording what this one needs. The turn is to be repeated later.
     Wait,
 }
@@ -23,6 +25,7 @@ pub(crate) enum Stop {
 /// Reasons to start over, as the log gives them.
 pub(crate) mod reason {
     pub(crate) const GAIN: &str = "they leave out too little";
+    pub(crate) const LATE: &str = "the first skip would come too late to leave out much";
     pub(crate) const FILLS: &str = "a switch fills up";
     pub(crate) const PAUSE: &str =
         "a switch may have come near a pause or a drop, and switches are coupled in time only without skips";

@@ -6,8 +6,8 @@ use std::cmp::Reverse;
 
 use crate::run::fold_run::FoldRun;
 use crate::run::schedule::TurnRank;
-use hyperfold_columns::{NEVER, NONE, NicIdx, Tables};
-use hyperfold_engine::cpu::schedule;
+use hyperfold_columns::{NEVER, NONE, NicIdx, Tables, TaskIdx};
+use hyperfold_engine::cpu::{analytical, schedule};
 
 /// The earliest scheduled turn: its time in ps, and the NIC that identifies it.
 pub(crate) fn peek(run: &mut FoldRun) -> Option<(u64, NicIdx)> {
@@ -70,5 +70,15 @@ pub(crate) fn collect_all(run: &mut FoldRun, t: &mut Tables, p: u32) {
         if t.nics[n].signals != NONE {
             collect(run, t, n);
         }
+    }
+}
+
+/// Serves gate `g` and schedules the NICs of the tasks that it starts. `g` is the first gate that fired, and none can fire earlier any more.
+pub(crate) fn serve(run: &mut FoldRun, t: &mut Tables, g: u32) {
+    analytical::serve(t, g);
+    let g = g as usize;
+    for k in t.gates[g].first..t.gates[g].first + t.gates[g].n {
+        let owner = t.tasks[TaskIdx(t.edges[k as usize])].owner;
+        schedule_nic(run, t, owner);
     }
 }

@@ -28,19 +28,17 @@ use crate::rows::buffer_guard::{BufferGuard, Failure};
 use crate::rows::cc_state;
 use crate::rows::index::RowIndex;
 use crate::run::fold_run::FoldRun;
+use crate::run::hand_over::{hand_over, unfold};
 use crate::run::schedule::TurnSchedule;
 use crate::run::stats::TurnTimer;
 use crate::run::stop::{Stop, reason};
-use crate::run::turn_order::{collect, peek, schedule_nic, schedule_partition};
+use crate::run::turn_order::{collect, peek, schedule_nic, schedule_partition, serve};
 use crate::steady::sampling::is_steadying;
 use crate::steady::wander::RateWander;
-use hyperfold_columns::{
-    FoldHints, NEVER, NONE, NicIdx, SHARED_FLAGS, SHARED_FLOWS_LEFT, Tables, TaskIdx, cc, flag, mode, qp, status,
-    task as bits,
-};
+use hyperfold_columns::{NEVER, NONE, NicIdx, SHARED_FLOWS_LEFT, Tables, cc, mode, qp, status, task as bits};
 use hyperfold_engine::FoldStats;
 use hyperfold_engine::cpu::key::{EventKey, START, TASK};
-use hyperfold_engine::cpu::{analytical, nic, task};
+use hyperfold_engine::cpu::{nic, task};
 
 /// Maximum error of the makespan that carried rates may cause, in millionths. If it may be larger, they are given up (our choice: such a result
 /// decides nothing).
@@ -99,11 +97,13 @@ pub(crate) fn begin_coupled(
         fails_for_certain: false,
         audited: HashSet::new(),
         gain: LeastGain::of(t),
+        first_skip_too_late: None,
         wander: RateWander::default(),
         threads: SpanThreads::default(),
         carries: true,
         continued: ContinuedAudits::default(),
         return_point: None,
+        hand_over_after: None,
         limit: 0,
         stats,
         explainer: None,
@@ -133,11 +133,19 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
             continue;
         }
         let Some((at_ps, n)) = earliest else { return finish(run, t) };
+        if let Some(at_ps) = run.first_skip_too_late.take() {
+            go_on_without_skips(run, t, at_ps, reason::LATE)?;
+            continue;
+        }
         if run.fails_for_certain {
             return Err(Stop::Exactly(reason::PAUSE));
         }
         if at_ps >= t.exps[0].time_limit {
             return Err(Stop::Abandon(reason::TIME));
+        }
+        if run.hand_over_after.is_some_and(|reached_ps| reached_ps <= at_ps) {
+            hand_over(run, t, at_ps)?;
+            return Err(Stop::HandedOver);
         }
         let sample = next_sampling(run).filter(|&(sample_ps, _)| sample_ps <= at_ps);
         if at_ps > run.continued.next {
@@ -209,16 +217,6 @@ pub(crate) fn repeat_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at_ps: u
             schedule_nic(run, t, n);
         }
         p => schedule_partition(run, p, at_ps),
-    }
-}
-
-/// Serves gate `g` and schedules the NICs of the tasks that it starts. `g` is the first gate that fired, and none can fire earlier any more.
-pub(crate) fn serve(run: &mut FoldRun, t: &mut Tables, g: u32) {
-    analytical::serve(t, g);
-    let g = g as usize;
-    for k in t.gates[g].first..t.gates[g].first + t.gates[g].n {
-        let owner = t.tasks[TaskIdx(t.edges[k as usize])].owner;
-        schedule_nic(run, t, owner);
     }
 }
 
@@ -331,12 +329,7 @@ pub(crate) fn finish(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
     if t.exps[0].audit_ppm > 0 && run.stats.carried_ppm > MAX_ERROR_PPM {
         return Err(Stop::Exactly(reason::OFF));
     }
-    for tx in &mut t.flow_tx {
-        tx.flags &= !qp::HELD;
-    }
-    t.shared[SHARED_FLAGS as usize] &= !flag::SIGNALS;
-    t.exps[0].modes &= !mode::TRACED;
-    t.fold_hints = FoldHints::default();
+    unfold(t);
     t.exps[0].status = status::DONE;
     Ok(())
 }

@@ -3,6 +3,7 @@
 pub mod conserve;
 pub(crate) mod dedup;
 pub(crate) mod dedup_key;
+pub mod device_share;
 pub mod devices;
 pub mod diagnose;
 pub mod runner;

@@ -18,7 +18,8 @@ use hyperfold_validated::ClassErrors;
 
 /// Converts a finished experiment for writing. `record` holds its identity; `outputs` says which companion files are asked for.
 pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, config: &Config) -> Finished {
-    let folds = ended.folds.unwrap_or(FoldStats { hops_simulated: ended.packet_hops, ..FoldStats::default() });
+    let hops = ended.packet_hops;
+    let folds = ended.folds.unwrap_or(FoldStats { hops_simulated: hops, hops_plain: hops, ..FoldStats::default() });
     let stats = StatsRecord {
         packet_hops_simulated: folds.hops_simulated,
         packet_hops_skipped: ended.packet_hops.saturating_sub(folds.hops_simulated),
@@ -98,6 +99,7 @@ fn folding(f: &FoldStats) -> FoldingRecord {
         carried_messages_error: f.carried_messages_ppm as f64 / 1e6,
         pauses_left_out: f.unpaused,
         exact_instead: f.exactly,
+        packet_hops_plain: f.hops_plain,
         audited: f.audit.skips,
         audit_hops: f.audit_hops,
         audit_messages: f.audit.messages,

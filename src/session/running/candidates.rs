@@ -50,7 +50,7 @@ pub(crate) struct CandidateView<'a> {
     pub(crate) columns: &'a [Objective],
     pub(crate) n_objectives: usize,
     pub(crate) limits: &'a [SearchLimit],
-    pub(crate) pool: &'a rayon::ThreadPool,
+    pub(crate) pool: &'a Arc<rayon::ThreadPool>,
     pub(crate) settings: &'a RunSettings,
 }
 

@@ -192,7 +192,7 @@ pub(crate) fn choose(
     setup: &SearchSetup,
     axes: &[Axis],
     workers: &mut DeviceWorkers,
-    pool: &rayon::ThreadPool,
+    pool: &Arc<rayon::ThreadPool>,
     settings: &RunSettings,
     known: &[LookRecord],
     sink: &mut UpdateSink<'_>,

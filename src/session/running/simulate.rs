@@ -76,11 +76,11 @@ impl Simulator for BuiltIn {
         sink: &mut UpdateSink<'_>,
     ) -> Result<Vec<String>, SessionError> {
         let LoadedSweep { sweep, outputs, axes, search: setup, .. } = &loaded;
-        let pool =
-            rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build().map_err(SessionError::Threads)?;
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build();
+        let pool = Arc::new(pool.map_err(SessionError::Threads)?);
         let compiling = Instant::now();
         let memo = RunMemo::start(&settings.memo);
-        let mut workers = workers::workers(&devices, settings, &memo)?;
+        let mut workers = workers::workers(&devices, settings, &memo, &pool)?;
         if !workers.is_empty() {
             sink(Update::Compiled { seconds: compiling.elapsed().as_secs_f64() })?;
         }

@@ -8,6 +8,7 @@ use hyperfold_engine::EngineError;
 use hyperfold_engine::gpu::adapter::{self, AdapterReport};
 use hyperfold_engine::gpu::rates::FEWEST_THAT_PAY;
 use hyperfold_engine::gpu::{DeviceChoice, GpuDevice, GpuEngine, Mode, SoftwarePolicy, open};
+use hyperfold_fold::HandOver;
 use hyperfold_fold::beside::Beside;
 use hyperfold_host::kernel_check::CheckedEngine;
 use hyperfold_host::{KeptExperiments, QueuedExperiment, RunEvent, RunOptions, Worker};
@@ -58,8 +59,9 @@ pub(crate) fn workers(
     devices: &[GpuDevice],
     settings: &RunSettings,
     memo: &RunMemo,
+    pool: &Arc<rayon::ThreadPool>,
 ) -> Result<DeviceWorkers, SessionError> {
-    let list = devices.iter().enumerate().map(|(position, device)| worker(position + 1, device, settings, memo));
+    let list = devices.iter().enumerate().map(|(position, device)| worker(position + 1, device, settings, memo, pool));
     Ok(DeviceWorkers {
         list: list.collect::<Result<_, _>>()?,
         tried: devices.iter().map(|device| device.report.index).collect(),
@@ -67,7 +69,13 @@ pub(crate) fn workers(
 }
 
 /// Creates the engine of one device, the run's `number`-th.
-fn worker(number: usize, device: &GpuDevice, settings: &RunSettings, memo: &RunMemo) -> Result<Worker, SessionError> {
+fn worker(
+    number: usize,
+    device: &GpuDevice,
+    settings: &RunSettings,
+    memo: &RunMemo,
+    pool: &Arc<rayon::ThreadPool>,
+) -> Result<Worker, SessionError> {
     let name = format!("device {number} of this run, adapter {} ({})", device.report.index, device.report.name);
     let mut engine =
         GpuEngine::on(device).map_err(|e| SessionError::Device { name: name.clone(), source: e.into() })?;
@@ -80,18 +88,25 @@ fn worker(number: usize, device: &GpuDevice, settings: &RunSettings, memo: &RunM
     let interrupt = settings.interrupt.clone();
     engine.stop_on(move || interrupt.requested());
     let engine = CheckedEngine::new(engine, &device.report);
-    Ok(Worker { name, engine: Box::new(Beside::new(Box::new(engine), memo.engine())), on_pool: false })
+    let fold = memo.engine().handing_over(HandOver::FindsLittle);
+    Ok(Worker { name, engine: Box::new(Beside::new(Box::new(engine), fold, Arc::clone(pool))), on_pool: false })
 }
 
 /// Opens a device that the run has not tried yet, real ones first; for runs whose user has named no device.
-fn another_device(settings: &RunSettings, memo: &RunMemo, tried: &mut Vec<usize>) -> Option<Worker> {
+fn another_device(
+    settings: &RunSettings,
+    memo: &RunMemo,
+    pool: &Arc<rayon::ThreadPool>,
+    tried: &mut Vec<usize>,
+) -> Option<Worker> {
     let mut found: Vec<AdapterReport> = adapter::list_adapters().into_iter().map(|a| a.report).collect();
     loop {
         found.retain(|report| !tried.contains(&report.index));
         let next = found[adapter::choose(&found, None, SoftwarePolicy::IfNothingElse).ok()?].index;
         tried.push(next);
         let opened = open::open(Some(&DeviceChoice::Index(next)), SoftwarePolicy::IfNothingElse);
-        let made = opened.map_err(SessionError::from).and_then(|device| worker(tried.len(), &device, settings, memo));
+        let made =
+            opened.map_err(SessionError::from).and_then(|device| worker(tried.len(), &device, settings, memo, pool));
         match made {
             Ok(worker) => return Some(worker),
             Err(why) => log::warn!("adapter {next}: {why}"),
@@ -109,7 +124,7 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
     workers: &mut DeviceWorkers,
     settings: &RunSettings,
     memo: &RunMemo,
-    pool: &rayon::ThreadPool,
+    pool: &Arc<rayon::ThreadPool>,
     kept: Arc<KeptExperiments>,
     tell: &mut (dyn FnMut(RunEvent) -> Result<(), E> + Send),
 ) -> Result<(), E> {
@@ -136,7 +151,7 @@ pub(crate) fn simulate<E: From<EngineError> + Send>(
         }
         // A driver that computes wrongly is for the user to know, not to pass over.
         EngineChoice::Gpu if settings.devices.is_empty() && !matches!(why, EngineError::Differs(_)) => {
-            another_device(settings, memo, tried)
+            another_device(settings, memo, pool, tried)
         }
         EngineChoice::Gpu | EngineChoice::Cpu => None,
     };

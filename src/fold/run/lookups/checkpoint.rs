@@ -89,6 +89,12 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
     if carries {
         (run.copy_if_due)(run, t, p, at_ps, &steady);
     }
+    if run.gain.is_too_late() && steady.iter().any(Option::is_some) {
+        run.first_skip_too_late = Some(at_ps);
+        run.stats.checkpointing += began.elapsed();
+        continue_after_sample(run, t, p);
+        return;
+    }
     // A checkpoint starts the window anew. So if rates are carried on, it is taken for a skip or a split only.
     if steady.iter().any(Option::is_some) || (is_due && !(carries && pieces.len() == 1)) {
         split_at_checkpoint(run, t, p, at_ps, pieces, &steady);

@@ -117,6 +117,11 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u6
                 }
                 break;
             };
+            if run.gain.is_too_late() && checkpoint.skips() {
+                // Other experiments skip from here on. This one is simulated up to here, and takes the sample at which they began.
+                let checkpoint_ps = run.partitions[p as usize].start + checkpoint.at;
+                return start_simulating(run, t, p, checkpoint_ps);
+            }
             // The snapshots to which the checkpoint leads may be missing in this memo. Then the node has no checkpoint, and perhaps more events.
             if let Some(checkpoint) = memo.reach(&cursor.node, checkpoint) {
                 pass_checkpoint(run, t, p, &checkpoint)?;

@@ -72,6 +72,15 @@ pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, a
     Ok(())
 }
 
+/// All NICs and ports of `t`.
+pub(crate) fn every_row(t: &Tables) -> NeededRows {
+    NeededRows {
+        nics: NicIdx::all(t.nics.len() as u32).collect(),
+        ports: PortIdx::all(t.ports.len() as u32).collect(),
+        switches: Vec::new(),
+    }
+}
+
 /// Stops skipping from `at_ps` on, before anything happens at that instant. What was skipped or rounded so far stays as it is, so the experiment need not
 /// start over: from now on every packet is simulated. Partitions in progress are not remembered any more: other experiments may skip after what was
 /// recorded.
@@ -80,13 +89,9 @@ pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, a
 pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at_ps: u64, why: &str) -> Result<(), Stop> {
     log::info!("folding: experiment {}: from {} ns on nothing is skipped: {why}", t.exps[0].exp_id, at_ps / PS_PER_NS);
     let may_wait = std::mem::take(&mut run.ticket.may_wait);
-    let needed = NeededRows {
-        nics: NicIdx::all(t.nics.len() as u32).collect(),
-        ports: PortIdx::all(t.ports.len() as u32).collect(),
-        switches: Vec::new(),
-    };
-    catch_up_rows(run, t, &needed, at_ps)?;
-    for p in touched(run, &needed) {
+    let all = every_row(t);
+    catch_up_rows(run, t, &all, at_ps)?;
+    for p in touched(run, &all) {
         if run.partitions[p as usize].looked_up {
             because(run, t, p, FoldCause::Merge);
         }

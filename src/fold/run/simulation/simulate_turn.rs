@@ -26,6 +26,7 @@ pub(crate) fn simulate_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u6
     // Everything before a sample must have happened and nothing after it, including effects on other partitions.
     let sampling_at = next_sampling(run).map_or(NEVER, |sampling_at| sampling_at.0);
     let end = run.partitions[p as usize].mark(at_ps + 1, run.step).min(t.exps[0].time_limit).min(sampling_at);
+    let end = end.min(run.hand_over_after.unwrap_or(NEVER));
     run.partitions[p as usize].next = NEVER;
     run.partitions[p as usize].covered = end;
     run.partitions[p as usize].reached = run.partitions[p as usize].reached.max(end);

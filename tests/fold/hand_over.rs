@@ -1,0 +1,110 @@
+//! An experiment that is handed over as it stands ends with the bytes of one that was never folded, at whatever instant that happens, and whoever steps it
+//! then.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use crate::graphs::{OPTIONS, same};
+use crate::support::engine::is_final;
+use crate::support::{engine, gpu_graphs};
+use hyperfold_columns::{OwnedTables, mode, status};
+use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_engine::cpu::engine::CpuEngine;
+use hyperfold_engine::{Engine, EngineError, FoldStats};
+use hyperfold_fold::beside::Beside;
+use hyperfold_fold::{FoldEngine, HandOver, Memo};
+use hyperfold_host::{QueuedExperiment, RunEvent, RunOptions};
+
+/// Shares of the packet-hops after which experiments are handed over, in percent.
+const AFTER: [u64; 5] = [0, 15, 40, 70, 95];
+
+fn run(name: &str, engine: &mut dyn Engine, t: &mut OwnedTables) -> FoldStats {
+    let mut batch = [std::mem::take(t)];
+    let mut stats = FoldStats::default();
+    while !is_final(&batch[0]) {
+        let slice = OwnedTables::with_views(&mut batch, |batch| engine.advance(batch, 1 << 30, &|| false)).unwrap();
+        assert!(slice.failures.is_empty(), "{name}: {:?}", slice.failures);
+        stats = slice.folds[0];
+    }
+    let [done] = batch;
+    *t = done;
+    stats
+}
+
+#[test]
+fn whoever_steps_it_afterwards_comes_to_the_same() {
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let (mut on_cores, mut beside, mut known) = (0, 0, 0);
+    for seed in 0..200 {
+        let g = gpu_graphs::case(seed);
+        let start = gpu_graphs::tables(&g, OPTIONS).tables;
+        let mut plain = start.clone();
+        if engine::run_cpu(&mut plain) == status::GAVE_UP {
+            continue;
+        }
+        let all = engine::packet_hops(&plain);
+        // A short distance between checkpoints and a memo that knows all, so that partitions are looked up when they are handed over.
+        let memo = Arc::<Memo>::default();
+        let fold = || FoldEngine::remembering(Arc::clone(&memo)).with_checkpoints_every(20);
+        let mut recorded = start.clone();
+        recorded.exps[0].modes |= mode::FOLD | mode::MEMO;
+        run(&g.name, &mut fold(), &mut recorded);
+        for (k, percent) in AFTER.into_iter().enumerate() {
+            let name = format!("{} handed over after {percent} %", g.name);
+            let mut fold = fold().handing_over(HandOver::After(all * percent / 100));
+            let mut got = start.clone();
+            got.exps[0].modes |= mode::FOLD | mode::MEMO;
+            // For the device, what is folded must be the host's: it may skip, but nothing is ever steady.
+            let is_beside = (seed as usize + k).is_multiple_of(2);
+            let stats = if is_beside {
+                got.exps[0].modes |= mode::MUST_GAIN;
+                run(&name, &mut Beside::new(Box::new(CpuEngine), fold, Arc::clone(&pool)), &mut got)
+            } else {
+                run(&name, &mut fold, &mut got)
+            };
+            same(&name, &got, &plain);
+            assert_eq!(got.exps[0].modes & mode::TRACED, 0, "{name}");
+            known += stats.hits;
+            let count = if is_beside { &mut beside } else { &mut on_cores };
+            *count += u32::from(stats.hops_plain > 0);
+        }
+    }
+    println!("{on_cores} on cores, {beside} beside, {known} looked up before");
+    assert!(on_cores > 250 && beside > 250 && known > 100, "{on_cores} on cores, {beside} beside, {known} looked up");
+}
+
+/// The outcome of the first experiment of `contention/all-reduce-all-gather-crossing.toml`, under HPCC, at a tenth of its bytes.
+fn crossing(fast_forward: &str, engine: FoldEngine) -> (String, FoldStats) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/contention/all-reduce-all-gather-crossing.toml");
+    let overrides = [format!("fidelity.fast_forward={fast_forward}"), "workload.bytes_scale=0.1".into()];
+    let sweep =
+        sweep::parse(&std::fs::read_to_string(&path).unwrap(), &path, &SetOverrides(overrides.to_vec())).unwrap();
+    let first = &sweep.experiments[0];
+    let tasks = [QueuedExperiment { exp_id: first.exp_id, config: sweep.config(first).unwrap() }];
+    let mut ended = None;
+    let mut tell = |news| {
+        if let RunEvent::Ended(end) = news {
+            ended = Some(*end);
+        }
+        Ok::<(), EngineError>(())
+    };
+    hyperfold_host::run(tasks.into_iter(), Box::new(engine), &RunOptions::default(), || false, &mut tell).unwrap();
+    let ended = ended.expect("it ends");
+    (format!("{:?} {}", ended.result.unwrap(), ended.packet_hops), ended.folds.expect("the engine folds"))
+}
+
+/// An experiment whose first skip would come late skips nothing. Its results are exact, and nothing is simulated twice.
+#[test]
+fn a_first_skip_that_comes_late_is_left_out() {
+    let (off, plain) = crossing("off", FoldEngine::default());
+    assert_eq!(plain.hops_plain, plain.hops_simulated, "nothing is folded");
+    let (steady, folds) = crossing("steady", FoldEngine::default());
+    assert_eq!(steady, off);
+    assert_eq!((folds.skips, folds.exactly, folds.hops_plain), (0, 1, 0));
+    assert_eq!(folds.hops_simulated, plain.hops_simulated);
+    // Little of it is known. So most is simulated without folding, if that is allowed.
+    let (steady, folds) = crossing("steady", FoldEngine::default().handing_over(HandOver::FindsLittle));
+    assert_eq!(steady, off);
+    assert_eq!((folds.skips, folds.hops_simulated), (0, plain.hops_simulated));
+    assert!(folds.hops_plain > plain.hops_simulated * 6 / 10, "{folds:?}");
+}
