@@ -4,6 +4,7 @@
 //! Layer: fold. Exact results are the same with and without folding. Only the host decides what is skipped.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use super::FoldEngine;
@@ -33,16 +34,21 @@ fn is_hosts(t: &Tables) -> bool {
     links_nics(t) || e.modes & (mode::STEADY | mode::MUST_GAIN) != 0 && !t.tasks.is_empty() && e.rtt_cap == 0
 }
 
-/// Folds slice after slice until `is_over`, nothing is left to fold, or an experiment fails.
+/// Folds slice after slice until `is_over`, nothing is left to fold, an experiment fails, or as many experiments wait for the device as it has.
 fn fold_until(
     fold: &mut FoldEngine,
     batch: &mut [Tables],
     packet_limit: u64,
+    n_on_device: usize,
     stop: &(dyn Fn() -> bool + Sync),
     is_over: &(dyn Fn() -> bool + Sync),
 ) -> Result<SliceOutcome, EngineError> {
     let mut slice = fold.advance(batch, packet_limit, stop)?;
-    while slice.failures.is_empty() && !is_over() && batch.iter().any(|t| !is_final(t) && is_hosts(t)) {
+    while slice.failures.is_empty() && !is_over() {
+        let running = || batch.iter().filter(|t| !is_final(t));
+        if !running().any(is_hosts) || running().filter(|t| !is_hosts(t)).count() >= n_on_device {
+            break;
+        }
         slice = joined(slice, fold.advance(batch, packet_limit, stop)?);
     }
     Ok(slice)
@@ -70,14 +76,19 @@ impl Engine for Beside {
             .map(|(t, devices)| if *devices { std::mem::take(t) } else { Tables::default() })
             .collect();
         let Beside { device, fold, pool } = self;
+        // The device ends its slice early if experiments wait for it.
+        let wait = AtomicBool::new(false);
         let slice = match (batch.iter().all(is_final), others.iter().all(is_final)) {
             (_, true) => pool.install(|| fold.advance(batch, packet_limit, stop)),
             (true, false) => device.advance(&mut others, packet_limit, stop),
             (false, false) => std::thread::scope(|scope| {
-                let others = &mut others;
-                let running = scope.spawn(move || device.advance(others, packet_limit, stop));
+                let (others, wait) = (&mut others, &wait);
+                let n_on_device = others.iter().filter(|t| !is_final(t)).count();
+                let running = scope
+                    .spawn(move || device.advance(others, packet_limit, &|| stop() || wait.load(Ordering::Relaxed)));
                 let is_over = || running.is_finished() || stop();
-                let folded = pool.install(|| fold_until(fold, batch, packet_limit, stop, &is_over));
+                let folded = pool.install(|| fold_until(fold, batch, packet_limit, n_on_device, stop, &is_over));
+                wait.store(batch.iter().any(|t| !is_final(t) && !is_hosts(t)), Ordering::Relaxed);
                 let ran = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 folded.and_then(|folded| ran.map(|ran| joined(folded, ran)))
             }),

@@ -3,14 +3,15 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use crate::graphs::{OPTIONS, same};
 use crate::support::engine::is_final;
 use crate::support::{engine, gpu_graphs};
-use hyperfold_columns::{OwnedTables, mode, status};
+use hyperfold_columns::{OwnedTables, Tables, mode, status};
 use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_engine::cpu::engine::CpuEngine;
-use hyperfold_engine::{Engine, EngineError, FoldStats};
+use hyperfold_engine::{Engine, EngineError, FoldStats, SliceOutcome};
 use hyperfold_fold::beside::Beside;
 use hyperfold_fold::{FoldEngine, HandOver, Memo};
 use hyperfold_host::{QueuedExperiment, RunEvent, RunOptions};
@@ -71,6 +72,43 @@ fn whoever_steps_it_afterwards_comes_to_the_same() {
     }
     println!("{on_cores} on cores, {beside} beside, {known} looked up before");
     assert!(on_cores > 250 && beside > 250 && known > 100, "{on_cores} on cores, {beside} beside, {known} looked up");
+}
+
+/// A device that works until it is asked to stop, and gives up after a minute.
+struct Busy;
+
+impl Engine for Busy {
+    fn advance(
+        &mut self,
+        batch: &mut [Tables],
+        _: u64,
+        stop: &(dyn Fn() -> bool + Sync),
+    ) -> Result<SliceOutcome, EngineError> {
+        let began = Instant::now();
+        while !stop() {
+            assert!(began.elapsed() < Duration::from_secs(60), "nobody asks it to stop");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Ok(SliceOutcome { seconds: vec![0.0; batch.len()], ..SliceOutcome::default() })
+    }
+
+    fn slice(&self) -> Duration {
+        Duration::from_secs(60)
+    }
+}
+
+#[test]
+fn a_device_does_not_let_experiments_wait_for_the_end_of_its_slice() {
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let devices = gpu_graphs::tables(&gpu_graphs::case(0), OPTIONS).tables;
+    let mut hosts = gpu_graphs::tables(&gpu_graphs::case(1), OPTIONS).tables;
+    hosts.exps[0].modes |= mode::FOLD | mode::MEMO | mode::MUST_GAIN;
+    let fold = FoldEngine::default().handing_over(HandOver::After(0));
+    let mut engine = Beside::new(Box::new(Busy), fold, pool);
+    let mut batch = [devices, hosts];
+    OwnedTables::with_views(&mut batch, |batch| engine.advance(batch, 1 << 30, &|| false)).unwrap();
+    assert_eq!(batch[1].exps[0].modes & mode::FOLD, 0, "it was handed over");
+    assert!(!is_final(&batch[1]), "it waits");
 }
 
 /// The outcome of the first experiment of `contention/all-reduce-all-gather-crossing.toml`, under HPCC, at a tenth of its bytes.
