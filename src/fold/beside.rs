@@ -5,25 +5,36 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::FoldEngine;
+use crate::balance::{Balance, Owner};
 use crate::run::engine::links_nics;
 use hyperfold_columns::{Tables, mode};
 use hyperfold_engine::fair_rates::RateSolver;
-use hyperfold_engine::{Engine, EngineError, FoldStats, SliceOutcome, is_final};
+use hyperfold_engine::{Engine, EngineError, FoldStats, SliceOutcome, is_final, packet_hops};
 
 /// A device engine, with a folding engine for the experiments that the device does not run. Both work at the same time.
 pub struct Beside {
     device: Box<dyn Engine>,
     fold: FoldEngine,
     pool: Arc<rayon::ThreadPool>,
+    balance: Balance,
+    /// Whether the device has ended a slice. Its first one contains the compilation of its kernels.
+    has_begun: bool,
 }
 
 impl Beside {
     /// An engine of a device engine, and of the folding engine that works beside it on the threads of `pool`.
     pub fn new(device: Box<dyn Engine>, fold: FoldEngine, pool: Arc<rayon::ThreadPool>) -> Beside {
-        Beside { device, fold: fold.beside_another(), pool }
+        Beside { device, fold: fold.beside_another(), pool, balance: Balance::default(), has_begun: false }
+    }
+
+    /// This engine, set to let cores step some of the experiments that are not folded any more, as many as they can while the device is at work. Without it
+    /// the device gets all.
+    pub fn sharing_with_cores(mut self, cores_take: bool) -> Beside {
+        self.balance.cores_take = cores_take;
+        self
     }
 }
 
@@ -34,24 +45,27 @@ fn is_hosts(t: &Tables) -> bool {
     links_nics(t) || e.modes & (mode::STEADY | mode::MUST_GAIN) != 0 && !t.tasks.is_empty() && e.rtt_cap == 0
 }
 
-/// Folds slice after slice until `is_over`, nothing is left to fold, an experiment fails, or as many experiments wait for the device as it has.
-fn fold_until(
+/// Folds slice after slice until the device's slice is over, nothing is left for the cores, or an experiment fails. Asks the device to end its slice by
+/// `wait` when as many experiments wait for it as it has.
+fn fold_beside(
     fold: &mut FoldEngine,
     batch: &mut [Tables],
     packet_limit: u64,
     n_on_device: usize,
     stop: &(dyn Fn() -> bool + Sync),
-    is_over: &(dyn Fn() -> bool + Sync),
+    (is_over, wait): (&(dyn Fn() -> bool + Sync), &AtomicBool),
 ) -> Result<SliceOutcome, EngineError> {
     let mut slice = fold.advance(batch, packet_limit, stop)?;
-    while slice.failures.is_empty() && !is_over() {
-        let running = || batch.iter().filter(|t| !is_final(t));
-        if !running().any(is_hosts) || running().filter(|t| !is_hosts(t)).count() >= n_on_device {
-            break;
+    loop {
+        let running = batch.iter().enumerate().filter(|(_, t)| !is_final(t));
+        let (waiting, going_on): (Vec<usize>, Vec<usize>) =
+            running.map(|(k, _)| k).partition(|&k| fold.has_handed_over(k));
+        wait.store(waiting.len() >= n_on_device || (going_on.is_empty() && !waiting.is_empty()), Ordering::Relaxed);
+        if going_on.is_empty() || !slice.failures.is_empty() || is_over() {
+            return Ok(slice);
         }
         slice = joined(slice, fold.advance(batch, packet_limit, stop)?);
     }
-    Ok(slice)
 }
 
 /// Outcome of both slices, of which `later` has the statistics, if there are any.
@@ -68,31 +82,56 @@ impl Engine for Beside {
         packet_limit: u64,
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<SliceOutcome, EngineError> {
+        let Beside { device, fold, pool, balance, has_begun } = self;
+        let owners = balance.owners(batch, |k, t| match (is_hosts(t), fold.has_handed_over(k)) {
+            (true, _) => Some(Owner::Cores),
+            (false, true) => None,
+            (false, false) => Some(Owner::Device),
+        });
+        for (k, owner) in owners.iter().enumerate() {
+            if *owner == Owner::Cores && fold.has_handed_over(k) && !is_final(&batch[k]) {
+                fold.take_back(k);
+            }
+        }
         // Each engine gets all places of the batch, so that places stay the same from slice to slice; those of the other are empty.
-        let is_devices: Vec<bool> = batch.iter().map(|t| !is_hosts(t)).collect();
+        let is_devices: Vec<bool> = owners.iter().map(|owner| *owner == Owner::Device).collect();
         let mut others: Vec<Tables> = batch
             .iter_mut()
             .zip(&is_devices)
             .map(|(t, devices)| if *devices { std::mem::take(t) } else { Tables::default() })
             .collect();
-        let Beside { device, fold, pool } = self;
         // The device ends its slice early if experiments wait for it.
         let wait = AtomicBool::new(false);
-        let slice = match (batch.iter().all(is_final), others.iter().all(is_final)) {
+        let hops_on_device = |others: &[Tables]| others.iter().filter(|t| !t.exps.is_empty()).map(packet_hops).sum();
+        let hops_before: u64 = hops_on_device(&others);
+        let simulated_before = fold.hops_simulated();
+        let mut device_s = 0.0;
+        let began = Instant::now();
+        let mut run_device = |stop: &(dyn Fn() -> bool + Sync)| {
+            let began = Instant::now();
+            let ran = device.advance(&mut others, packet_limit, stop);
+            device_s = began.elapsed().as_secs_f64();
+            ran
+        };
+        let slice = match (batch.iter().all(is_final), !is_devices.contains(&true)) {
             (_, true) => pool.install(|| fold.advance(batch, packet_limit, stop)),
-            (true, false) => device.advance(&mut others, packet_limit, stop),
+            (true, false) => run_device(stop),
             (false, false) => std::thread::scope(|scope| {
-                let (others, wait) = (&mut others, &wait);
-                let n_on_device = others.iter().filter(|t| !is_final(t)).count();
-                let running = scope
-                    .spawn(move || device.advance(others, packet_limit, &|| stop() || wait.load(Ordering::Relaxed)));
+                let wait = &wait;
+                let n_on_device = is_devices.iter().filter(|is_devices| **is_devices).count();
+                let running = scope.spawn(move || run_device(&|| stop() || wait.load(Ordering::Relaxed)));
                 let is_over = || running.is_finished() || stop();
-                let folded = pool.install(|| fold_until(fold, batch, packet_limit, n_on_device, stop, &is_over));
-                wait.store(batch.iter().any(|t| !is_final(t) && !is_hosts(t)), Ordering::Relaxed);
+                let folded =
+                    pool.install(|| fold_beside(fold, batch, packet_limit, n_on_device, stop, (&is_over, wait)));
+                let cores_s = began.elapsed().as_secs_f64();
+                balance.note_cores(fold.hops_simulated().saturating_sub(simulated_before), cores_s);
                 let ran = running.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic));
                 folded.and_then(|folded| ran.map(|ran| joined(folded, ran)))
             }),
         };
+        if device_s > 0.0 && std::mem::replace(has_begun, true) {
+            balance.note_device(hops_on_device(&others).saturating_sub(hops_before), device_s);
+        }
         let device_places = || (0..is_devices.len()).filter(|&k| is_devices[k]);
         for k in device_places() {
             batch[k] = std::mem::take(&mut others[k]);
@@ -108,6 +147,7 @@ impl Engine for Beside {
     fn forget(&mut self) {
         self.device.forget();
         self.fold.forget();
+        self.balance.forget();
     }
 
     fn slice(&self) -> Duration {

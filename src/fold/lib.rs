@@ -21,6 +21,7 @@
 
 #![deny(unsafe_code)]
 
+mod balance;
 pub mod beside;
 mod memo;
 mod rows;

@@ -74,6 +74,32 @@ fn whoever_steps_it_afterwards_comes_to_the_same() {
     assert!(on_cores > 250 && beside > 250 && known > 100, "{on_cores} on cores, {beside} beside, {known} looked up");
 }
 
+/// Experiments of a batch, some of which the cores take back from the device.
+#[test]
+fn a_batch_is_shared_out_and_comes_to_the_same() {
+    let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
+    let mut ended = 0;
+    for first in (0..80).step_by(8) {
+        let cases: Vec<_> = (first..first + 8).map(gpu_graphs::case).collect();
+        let starts: Vec<OwnedTables> = cases.iter().map(|g| gpu_graphs::tables(g, OPTIONS).tables).collect();
+        let mut batch = starts.clone();
+        batch.iter_mut().for_each(|t| t.exps[0].modes |= mode::FOLD | mode::MEMO | mode::MUST_GAIN);
+        let fold = FoldEngine::checkpointing_every(20).handing_over(HandOver::After(200));
+        let mut engine = Beside::new(Box::new(CpuEngine), fold, Arc::clone(&pool)).sharing_with_cores(true);
+        while !batch.iter().all(is_final) {
+            let slice = OwnedTables::with_views(&mut batch, |batch| engine.advance(batch, 1 << 30, &|| false)).unwrap();
+            assert!(slice.failures.is_empty(), "{:?}", slice.failures);
+        }
+        for ((g, got), mut plain) in cases.iter().zip(&batch).zip(starts) {
+            if engine::run_cpu(&mut plain) != status::GAVE_UP {
+                same(&g.name, got, &plain);
+                ended += 1;
+            }
+        }
+    }
+    assert!(ended > 60, "{ended} ended");
+}
+
 /// A device that works until it is asked to stop, and gives up after a minute.
 struct Busy;
 

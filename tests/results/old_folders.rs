@@ -14,8 +14,8 @@ use crate::support::program::Folder;
 
 /// Folders of builds whose records have all fields.
 const NAMES: [&str; 4] = ["cluster", "folding", "inference", "packets"];
-/// Folders whose records lack fields: the first has no `critical_rank`, `retransmissions` and `slowed_by`.
-const EARLIER: [&str; 1] = ["earlier"];
+/// Folders whose records lack fields: the first has no `critical_rank`, `retransmissions` and `slowed_by`, the second no `packet_hops_plain`.
+const EARLIER: [&str; 2] = ["earlier", "earlier-packets"];
 
 fn stored(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/old-folders").join(name)

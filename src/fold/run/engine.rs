@@ -91,6 +91,21 @@ impl FoldEngine {
         FoldEngine { beside_another: true, ..self }
     }
 
+    /// Whether the experiment at `place` was handed over, and waits for another engine or is there.
+    pub(crate) fn has_handed_over(&self, place: usize) -> bool {
+        self.places.get(place).is_some_and(|place| place.handed_over.is_some())
+    }
+
+    /// Takes the experiment at `place` back, which was handed over and has not been stepped since: it goes on here, without folding.
+    pub(crate) fn take_back(&mut self, place: usize) {
+        self.places[place].handed_over = None;
+    }
+
+    /// Packet-hops that were simulated so far of the experiments at all places.
+    pub(crate) fn hops_simulated(&self) -> u64 {
+        self.places.iter().map(|place| place.stats.hops_simulated).sum()
+    }
+
     /// Statistics of experiment `t` at `place` in the batch, which another engine steps.
     pub(crate) fn stats_beside(&self, place: usize, t: &Tables) -> FoldStats {
         let all = packet_hops(t);

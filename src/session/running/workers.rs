@@ -89,7 +89,10 @@ fn worker(
     engine.stop_on(move || interrupt.requested());
     let engine = CheckedEngine::new(engine, &device.report);
     let fold = memo.engine().handing_over(HandOver::FindsLittle);
-    Ok(Worker { name, engine: Box::new(Beside::new(Box::new(engine), fold, Arc::clone(pool))), on_pool: false })
+    // Whoever asks for the GPU gets it.
+    let is_auto = settings.engine == EngineChoice::Auto;
+    let engine = Beside::new(Box::new(engine), fold, Arc::clone(pool)).sharing_with_cores(is_auto);
+    Ok(Worker { name, engine: Box::new(engine), on_pool: false })
 }
 
 /// Opens a device that the run has not tried yet, real ones first; for runs whose user has named no device.

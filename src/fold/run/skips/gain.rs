@@ -65,6 +65,8 @@ pub(crate) struct LeastGain {
     hops_before_skips: u64,
     /// Packet-hops that were simulated in attempts that were given up.
     lost_hops: u64,
+    /// Whether a first skip may come too late. Carried rates may begin at any time, as they have audits of their own.
+    may_be_late: bool,
     /// Whether so much was simulated without a skip that none begins any more.
     is_too_late: bool,
 }
@@ -80,7 +82,8 @@ impl LeastGain {
         let mut silent = vec![false; t.flow_tx.len()];
         t.tasks.iter().filter(|row| row.flags & bits::MESSAGE != 0).for_each(|row| silent[row.flow.usize()] = true);
         let n_silent = silent.iter().filter(|is_silent| **is_silent).count();
-        LeastGain { needed_hops: hops_needed(t), silent, n_silent, ..LeastGain::unasked() }
+        let may_be_late = t.exps[0].modes & mode::RATES == 0;
+        LeastGain { needed_hops: hops_needed(t), silent, n_silent, may_be_late, ..LeastGain::unasked() }
     }
 
     /// Counts for an experiment whose skips are not judged: a copy, or one that does not skip.
@@ -97,6 +100,7 @@ impl LeastGain {
             lost_hops: 0,
             silent: Vec::new(),
             n_silent: 0,
+            may_be_late: false,
             is_too_late: false,
         }
     }
@@ -170,8 +174,8 @@ impl LeastGain {
                 * hops_per_judgement;
         if stats.skips == 0 && stats.rounded == 0 && stats.unpaused == 0 {
             self.hops_before_skips = simulated;
-            // Where states are rounded between messages, what follows may not be exact even without skips. Carried rates have audits of their own.
-            let may_be_late = !t.fold_hints.rounding && t.exps[0].modes & mode::RATES == 0;
+            // Where states are rounded between messages, what follows may not be exact even without skips.
+            let may_be_late = self.may_be_late && !t.fold_hints.rounding;
             let percent = if self.n_silent == 0 { FIRST_SKIP_BY_PERCENT_IF_ALL_SENT } else { FIRST_SKIP_BY_PERCENT };
             self.is_too_late |= may_be_late && simulated > self.needed_hops / 100 * percent;
             return false;
