@@ -17,7 +17,7 @@ use hyperfold_session::trace::experiment;
 
 use super::exit::{CliError, Exit};
 use super::fold_device::{self, DeviceArgs};
-use super::table::{TextTable, count};
+use super::table::{TextTable, count, share};
 use super::{say, tell, tell_losses};
 
 #[derive(Debug, Args)]
@@ -165,6 +165,10 @@ fn words(cause: FoldCause) -> [&'static str; 2] {
             "routing.policy = \"ecmp\", no flows beside the job",
         ],
         FoldCause::NoMemo => ["nothing could be remembered", "fidelity.memo = true; more memory"],
+        FoldCause::SkipsGainedTooLittle => [
+            "skips gained too little, so it went on without folding",
+            "fidelity.fast_forward = \"exact\" folds it to its end",
+        ],
     }
 }
 
@@ -188,8 +192,4 @@ fn part_words(part: KeyPart) -> [&'static str; 2] {
         KeyPart::Coupled => ["pauses at coupled switches", "a larger topology.buffer_mib"],
         KeyPart::Skips => ["what the skip before may lead to", ""],
     }
-}
-
-fn share(part: u64, all: u64) -> String {
-    format!("{:.2} %", 100.0 * part as f64 / all.max(1) as f64)
 }

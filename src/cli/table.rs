@@ -53,6 +53,11 @@ fn shown(cell: String) -> String {
     }
 }
 
+/// `part` of `all`, as a percentage.
+pub fn share(part: u64, all: u64) -> String {
+    format!("{:.2} %", 100.0 * part as f64 / all.max(1) as f64)
+}
+
 /// A time in picoseconds, in the unit that fits, with four digits.
 pub fn time(ps: u64) -> String {
     in_units(ps as f64 / 1e3, 1e3, &["ns", "us", "ms", "s"])

@@ -55,8 +55,12 @@ impl Balance {
         let mut free = Vec::new();
         for (k, t) in batch.iter().enumerate().filter(|(_, t)| !is_final(t)) {
             let (has_it, needed_hops) = &mut self.places[k];
-            let needed_hops = *needed_hops.get_or_insert_with(|| hops_needed(t));
-            let left = needed_hops.saturating_sub(packet_hops(t)) as f64;
+            // Who has how much left only counts where there is a choice.
+            let left = if self.cores_take {
+                needed_hops.get_or_insert_with(|| hops_needed(t)).saturating_sub(packet_hops(t)) as f64
+            } else {
+                0.0
+            };
             let owner = if *has_it == Owner::Free { must(k, t).unwrap_or_default() } else { *has_it };
             match owner {
                 Owner::Free => free.push((k, left)),

@@ -8,8 +8,8 @@ use crate::support::{engine, gpu_graphs};
 use hyperfold_columns::{
     FlowIdx, FlowRx, FlowTx, Gate, NONE, Nic, OwnedTables, PacketIdx, Port, Task, TaskIdx, cc, mode, qp, status,
 };
-use hyperfold_engine::FoldStats;
 use hyperfold_engine::cpu::cc::{dcqcn, timely};
+use hyperfold_engine::{Engine, FoldStats};
 use hyperfold_fold::{FoldEngine, Memo};
 use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_llm::workload::tasks::Work;
@@ -23,7 +23,7 @@ fn fold(name: &str, t: &mut OwnedTables, modes: u32) -> FoldStats {
     run(name, &mut FoldEngine::default(), t)
 }
 
-pub fn run(name: &str, engine: &mut FoldEngine, t: &mut OwnedTables) -> FoldStats {
+pub fn run(name: &str, engine: &mut dyn Engine, t: &mut OwnedTables) -> FoldStats {
     let mut batch = [std::mem::take(t)];
     let mut stats = FoldStats::default();
     while !is_final(&batch[0]) {

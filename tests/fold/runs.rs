@@ -37,17 +37,24 @@ impl Sweep {
             .args(more)
             .output()
             .unwrap();
-        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+        assert!(
+            run.status.success(),
+            "{} {more:?}: {}\n{}\n{}",
+            out,
+            run.status,
+            String::from_utf8_lossy(&run.stderr),
+            std::fs::read_to_string(&self.path).unwrap_or_default()
+        );
     }
 
     /// Runs it into the folder `out`; its flows.
-    fn flows(&self, out: &str, more: &[&str]) -> Vec<u8> {
+    pub fn flows(&self, out: &str, more: &[&str]) -> Vec<u8> {
         self.run(out, more);
         std::fs::read(self.root.path().join(out).join("flows.csv")).unwrap()
     }
 
     /// Runs it with `fidelity.fast_forward = fold` into a folder of that name; its flows.
-    fn flows_by(&self, fold: &str) -> Vec<u8> {
+    pub fn flows_by(&self, fold: &str) -> Vec<u8> {
         self.flows(fold, &["--set", &format!("fidelity.fast_forward={fold}")])
     }
 

@@ -11,16 +11,15 @@ use rayon::prelude::*;
 use super::audits::restart::CoupledSwitches;
 use super::audits::return_point::go_back;
 use super::explanations::explain::settle;
-use super::explanations::explanation::{Explainer, FoldExplanation};
+use super::explanations::explanation::{Explainer, FoldCause, FoldExplanation};
 use super::hand_over::{HandOver, KnownShare, plan_hand_over};
 use super::partitions::counters::HOPS_PER_CHECKPOINT;
 use super::skips::gain::hops_needed;
 use crate::memo::lock::lock;
 use crate::memo::table::Memo;
 use crate::rows::buffer_guard::Failure;
-use crate::rows::partition_rows::hops;
 use crate::run::dispatch::{Dispatch, DispatchQueues};
-use crate::run::fold_run::FoldRun;
+use crate::run::fold_run::{FoldRun, unsettled_hops};
 use crate::run::stop::{Stop, reason};
 use crate::run::turns::{begin, begin_coupled, turns};
 use hyperfold_base::isolation::isolated;
@@ -134,11 +133,8 @@ impl FoldEngine {
     /// For the experiment at `place` in the batch: packet-hops that were simulated so far and, if it is folded, the time that it took.
     pub fn simulated(&self, place: usize, t: &Tables) -> (u64, Option<Duration>) {
         let Some(Place { run, stats, .. }) = self.places.get(place) else { return (0, None) };
-        let under_way = |run: &FoldRun| {
-            let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
-            simulated.map(|partition| hops(t, &partition.rows)).sum::<u64>()
-        };
-        let hops = stats.hops_simulated + stats.audit_hops + run.as_ref().map_or(0, under_way);
+        let under_way = run.as_ref().map_or(0, |run| unsettled_hops(run, t));
+        let hops = stats.hops_simulated + stats.audit_hops + under_way;
         (hops, run.is_some().then_some(stats.simulating + stats.auditing))
     }
 
@@ -291,8 +287,7 @@ fn start_over(
     exactly: bool,
 ) -> FoldRun {
     settle_all(&mut run, t);
-    let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
-    let unfinished = simulated.map(|partition| hops(t, &partition.rows)).sum::<u64>();
+    let unfinished = unsettled_hops(&run, t);
     let FoldRun { restart, stats, mut timer, ticket, explainer, gain, .. } = run;
     let (alone, balance) = (ticket.alone, Arc::clone(&ticket.balance));
     drop(ticket);
@@ -416,7 +411,9 @@ impl Place {
                         t.exps[0].exp_id,
                         t.exps[0].now / PS_PER_NS
                     );
-                    self.run = None;
+                    if let Some(Explainer { told, .. }) = self.run.take().and_then(|run| run.explainer) {
+                        lock(&told).causes.entry(FoldCause::SkipsGainedTooLittle).or_default().times += 1;
+                    }
                     if beside_another && !links_nics(t) {
                         self.handed_over = Some(packet_hops(t));
                         return None;
@@ -480,6 +477,9 @@ impl Place {
         let plain = packet_hops(t) - before;
         self.stats.hops_simulated += plain;
         self.stats.hops_plain += plain;
+        if let Some(explained) = explained.filter(|_| self.stats.restarts == 0) {
+            lock(explained).causes.entry(FoldCause::SkipsGainedTooLittle).or_default().hops += plain;
+        }
         // The slice may have ended by then: it must not be folded a second time.
         self.restarted = self.stats.restarts > 0 && is_new(t);
         failure

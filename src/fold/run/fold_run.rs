@@ -15,6 +15,7 @@ use crate::memo::in_flight::ExperimentTicket;
 use crate::memo::table::Memo;
 use crate::rows::buffer_guard::BufferGuard;
 use crate::rows::index::RowIndex;
+use crate::rows::partition_rows::hops;
 use crate::run::schedule::TurnSchedule;
 use crate::run::stats::TurnTimer;
 use crate::run::stop::Stop;
@@ -115,4 +116,10 @@ pub(crate) fn new_partition(run: &mut FoldRun, start: u64) -> u32 {
             run.partitions.len() as u32 - 1
         }
     }
+}
+
+/// Packet-hops of simulated partitions that are not in the statistics yet.
+pub(crate) fn unsettled_hops(run: &FoldRun, t: &Tables) -> u64 {
+    let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
+    simulated.map(|partition| hops(t, &partition.rows)).sum()
 }

@@ -1,11 +1,13 @@
 //! Hands an experiment over as it stands: its rows are brought to one instant and stripped of all that only folding needs. From there on any engine may step
 //! it, a core or a device.
 //!
-//! Layer: fold/run. Changes no result: nothing is skipped any more when an experiment is handed over. So the instant may depend on turns and on the memo.
+//! Layer: fold/run. An experiment is handed over once nothing can be skipped any more. If nothing was skipped, that changes no result, so the instant may
+//! depend on turns and on the memo. If something was, it is an instant that depends on the experiment alone.
 
-use crate::rows::partition_rows::hops;
-use crate::run::fold_run::FoldRun;
+use crate::run::explanations::explain::settle;
+use crate::run::fold_run::{FoldRun, unsettled_hops};
 use crate::run::lookups::lookup::stop_remembering;
+use crate::run::partitions::counters::report_peaks;
 use crate::run::partitions::couple::every_row;
 use crate::run::partitions::join::{catch_up_rows, touched};
 use crate::run::skips::gain::hops_needed;
@@ -59,9 +61,7 @@ impl KnownShare {
     /// Whether little was known of what was done since the last judgement. False if that was not much.
     fn is_little(&mut self, run: &FoldRun, t: &Tables) -> bool {
         let needed_hops = *self.needed_hops.get_or_insert_with(|| hops_needed(t));
-        let under_way = run.partitions.iter().filter(|partition| !partition.looked_up);
-        let simulated_hops =
-            run.stats.hops_simulated + under_way.map(|partition| hops(t, &partition.rows)).sum::<u64>();
+        let simulated_hops = run.stats.hops_simulated + unsettled_hops(run, t);
         let done_hops = packet_hops(t);
         // An experiment that went back has done less than before.
         let went_back = done_hops < self.done_hops;
@@ -86,26 +86,34 @@ pub(crate) fn plan_hand_over(run: &mut FoldRun) {
     run.hand_over_after = run.partitions.iter().map(|partition| partition.reached).max().or(Some(0));
 }
 
-/// Brings the rows of all partitions to `at_ps` and dissolves the partitions as they are.
+/// Brings the rows of all partitions to `at_ps`. Their intervals end there, so that the buffer guard can check all that has happened.
 /// PRECONDITION: everything before `at_ps` has happened, nothing at or after it.
 ///
 /// # Errors
 /// The state of a looked-up partition is not to be had, or packet records ran out.
-pub(crate) fn hand_over(run: &mut FoldRun, t: &mut Tables, at_ps: u64) -> Result<(), Stop> {
+pub(crate) fn come_to_one_instant(run: &mut FoldRun, t: &mut Tables, at_ps: u64) -> Result<(), Stop> {
     run.ticket.may_wait = false;
     let all = every_row(t);
     catch_up_rows(run, t, &all, at_ps)?;
     for p in touched(run, &all) {
         stop_remembering(run, t, p, at_ps)?;
+        report_peaks(run, t, p, at_ps);
     }
+    Ok(())
+}
+
+/// Dissolves the partitions as they are: from now on the experiment is not folded.
+/// PRECONDITION: all rows are at `at_ps`, and no switch may have paused without that being simulated.
+pub(crate) fn leave_folding(run: &mut FoldRun, t: &mut Tables, at_ps: u64) {
+    (0..run.partitions.len() as u32).for_each(|p| settle(run, t, p));
     for n in NicIdx::all(t.nics.len() as u32) {
         collect(run, t, n);
     }
     while let Some(Reverse((_, g))) = run.schedule.fired.pop() {
         serve(run, t, g);
     }
-    for partition in run.partitions.iter().filter(|partition| !partition.rows.nics.is_empty()) {
-        run.stats.hops_simulated += hops(t, &partition.rows);
+    run.stats.hops_simulated += unsettled_hops(run, t);
+    for partition in &run.partitions {
         for (&port, base) in partition.rows.ports.iter().zip(&partition.rows.port_base) {
             t.ports[port].max_q = t.ports[port].max_q.max(base.max_q);
         }
@@ -117,7 +125,6 @@ pub(crate) fn hand_over(run: &mut FoldRun, t: &mut Tables, at_ps: u64) -> Result
     for n in NicIdx::all(t.nics.len() as u32) {
         nic::set_clock(t, n);
     }
-    Ok(())
 }
 
 /// Strips the rows of what only folding needs.

@@ -28,7 +28,7 @@ use crate::rows::buffer_guard::{BufferGuard, Failure};
 use crate::rows::cc_state;
 use crate::rows::index::RowIndex;
 use crate::run::fold_run::FoldRun;
-use crate::run::hand_over::{hand_over, unfold};
+use crate::run::hand_over::{come_to_one_instant, leave_folding, unfold};
 use crate::run::schedule::TurnSchedule;
 use crate::run::stats::TurnTimer;
 use crate::run::stop::{Stop, reason};
@@ -144,8 +144,7 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
             return Err(Stop::Abandon(reason::TIME));
         }
         if run.hand_over_after.is_some_and(|reached_ps| reached_ps <= at_ps) {
-            hand_over(run, t, at_ps)?;
-            return Err(Stop::HandedOver);
+            return hand_over(run, t, at_ps);
         }
         let sample = next_sampling(run).filter(|&(sample_ps, _)| sample_ps <= at_ps);
         if at_ps > run.continued.next {
@@ -160,11 +159,10 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
         }
         if run.gain.is_too_little(t, &run.partitions, &run.stats, now_ps) {
             let at_ps = run.gain.passed_ps() + 1;
-            if !may_hand_over(run, t, at_ps) {
+            if !may_keep_skips(run, t, at_ps) {
                 return Err(Stop::Exactly(reason::GAIN));
             }
-            go_on_without_skips(run, t, at_ps, reason::GAIN)?;
-            continue;
+            return hand_over(run, t, at_ps);
         }
         if run.guard.warns() && has_left_nothing_out(run, t) {
             go_on_without_skips(run, t, now_ps, reason::FILLS)?;
@@ -295,13 +293,27 @@ fn has_left_nothing_out(run: &FoldRun, t: &Tables) -> bool {
 /// Rates may have wandered by at most 1/`SHARE_OF_WANDER` of the time so far, if what was skipped is kept: 0.25 % (our choice).
 const SHARE_OF_WANDER: u64 = 400;
 
+/// Hands the experiment over at `at_ps`, to go on without folding. If something was skipped, results depend on `at_ps`, so it must depend on the experiment
+/// alone. Such an experiment is not folded any further because the buffer guard might then fail, or not, by what the memo knows.
+///
+/// # Errors
+/// Always: [`Stop::HandedOver`], or the reason why that is not possible.
+fn hand_over(run: &mut FoldRun, t: &mut Tables, at_ps: u64) -> Result<(), Stop> {
+    come_to_one_instant(run, t, at_ps)?;
+    if let Some(failure) = run.guard.failure_before(t, NEVER) {
+        couple(run, t, failure)?;
+    }
+    leave_folding(run, t, at_ps);
+    Err(Stop::HandedOver)
+}
+
 /// Whether an experiment may keep what it skipped by `at_ps` and go on without skips. Otherwise it starts over, as it gains too little for such an error:
 ///
 /// - If marks are random, a skip draws other marks for all that follows. Roundings of rates under HPCC may grow. The rest may then differ by several percent,
 ///   as with another seed.
 /// - If rates wandered from skip to skip, shares were not steady.
 /// - Measured rates that were carried on need their audits to the end.
-fn may_hand_over(run: &FoldRun, t: &Tables, at_ps: u64) -> bool {
+fn may_keep_skips(run: &FoldRun, t: &Tables, at_ps: u64) -> bool {
     let wandered = run.stats.wander_ps > at_ps / SHARE_OF_WANDER;
     t.exps[0].modes & mode::RATES == 0 && !t.fold_hints.random_marks && run.stats.rounded == 0 && !wandered
 }

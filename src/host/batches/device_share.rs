@@ -48,29 +48,23 @@ impl DeviceShare {
     }
 }
 
-/// Simulates experiments as a run with a device does, with cores in the device's place. Calls `tell` with the counts of each experiment that has ended, or with
-/// the reason why it failed. Equal experiments are simulated once. Stops early when `stop` returns true.
+/// Simulates experiments as a run with a device does, with cores in the device's place; `pool` has the host's threads. Calls `tell` with the counts of each experiment that has ended, or with
+/// how it ended otherwise. Equal experiments are simulated once. Stops early when `stop` returns true.
 ///
 /// # Errors
-/// `threads` threads cannot be started, or `tell` fails.
+/// `tell` fails.
 pub fn device_shares<E: From<EngineError>>(
     tasks: impl Iterator<Item = QueuedExperiment>,
-    threads: usize,
+    pool: Arc<rayon::ThreadPool>,
     stop: impl Fn() -> bool + Send + Sync + Clone + 'static,
-    tell: &mut dyn FnMut(u64, Result<DeviceShare, String>) -> Result<(), E>,
+    tell: &mut dyn FnMut(u64, Result<DeviceShare, Ending>) -> Result<(), E>,
 ) -> Result<(), E> {
-    let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
-    let pool = Arc::new(pool.map_err(|why| EngineError::Device(format!("no threads: {why}")))?);
     let fold = FoldEngine::default().handing_over(HandOver::FindsLittle);
     let engine = Beside::new(Box::new(CpuEngine), fold, pool);
     run(tasks, Box::new(engine), &RunOptions::default(), stop, &mut |event| match event {
         RunEvent::Ended(ended) => {
-            let share = match &ended.result {
-                Ok(_) => Ok(DeviceShare::of(&ended)),
-                Err(Ending::Failed(why) | Ending::MachineLimit(why)) => Err(why.clone()),
-                Err(Ending::Oom { breakdown, .. }) => Err(format!("its GPUs have too little memory: {breakdown}")),
-            };
-            tell(ended.exp_id, share)
+            let share = DeviceShare::of(&ended);
+            tell(ended.exp_id, ended.result.map(|_| share))
         }
         _ => Ok(()),
     })

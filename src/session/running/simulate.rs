@@ -379,7 +379,7 @@ impl<'a> Findings<'a> {
         if self.started_over > 0 {
             messages.push(format!(
                 "{} of {} started over without folding (`batches` 2 in stats.csv), as with fidelity.fast_forward = \"off\": \
-                 a switch came near pauses or drops, or a sender gave up",
+                 a switch came near pauses or drops, a sender gave up, or limits.sim_ns was reached",
                 self.started_over,
                 counted(self.sweep.experiments.len(), "experiment")
             ));

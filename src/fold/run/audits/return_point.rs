@@ -6,8 +6,7 @@
 use super::copy_on::{copy_of, simulate_all};
 use crate::memo::in_flight::InFlight;
 use crate::rows::buffer_guard::BufferGuard;
-use crate::rows::partition_rows::hops;
-use crate::run::fold_run::{FoldRun, ReturnPoint};
+use crate::run::fold_run::{FoldRun, ReturnPoint, unsettled_hops};
 use crate::run::partitions::couple::go_on_without_skips;
 use crate::run::stop::Stop;
 use hyperfold_columns::{OwnedTables, Tables};
@@ -69,10 +68,4 @@ pub(crate) fn go_back(point: ReturnPoint, run: FoldRun, t: &mut Tables, why: &st
     go_on_without_skips(&mut next, t, at_ps, why)?;
     next.return_point = earlier;
     Ok(next)
-}
-
-/// Packet-hops of simulated partitions that are not in the statistics yet.
-fn unsettled_hops(run: &FoldRun, t: &Tables) -> u64 {
-    let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
-    simulated.map(|partition| hops(t, &partition.rows)).sum()
 }

@@ -36,6 +36,8 @@ pub enum FoldCause {
     NotRecordable,
     /// Nothing is remembered: there is no memo, or it is full.
     NoMemo,
+    /// Skips gained too little, so the rest of the experiment was simulated without folding.
+    SkipsGainedTooLittle,
 }
 
 /// Packet-hops that were simulated, by cause, and how often each cause occurred.
