@@ -15,6 +15,9 @@ fn in_table(table: &Table, got: &[u8], want: &[u8]) -> Option<String> {
     if got.len() != want.len() {
         return Some(format!("table {name}: {} rows, must be {}", got.len() / row_bytes, want.len() / row_bytes));
     }
+    if got == want {
+        return None;
+    }
     let place = (0..got.len()).find(|&i| got[i] != want[i])?;
     let field = columns.iter().rev().find(|f| f.offset <= place % row_bytes).expect("the first column is at 0");
     let width = if field.wgsl.contains("64") { 8 } else { 4 };

@@ -1,0 +1,58 @@
+//! The fused kernel: whole runs against those of the CPU engine, with every barrier met by all invocations and no races between them.
+
+use crate::executed::{Kernels, races, with_view};
+use crate::support::engine::{is_final, run_cpu};
+use crate::support::{gpu_graphs, small};
+use hyperfold_columns::{OwnedTables, status};
+use hyperfold_engine::grow;
+use hyperfold_host::kernel_check::cases;
+use hyperfold_host::kernel_check::difference::difference;
+use hyperfold_host::tables::build_tables::BuildOptions;
+use hyperfold_interpreter::{KernelDispatch, Order};
+
+/// Steps of a dispatch: few, so that runs are resumed often.
+const STEPS: u32 = 100;
+
+/// Runs `t` to its end by the fused kernel and compares it with `want`.
+fn parity(kernels: &Kernels, name: &str, t: &mut OwnedTables, want: &OwnedTables, order: Order) {
+    while !is_final(t) {
+        if t.exps[0].status == status::NEEDS_PACKETS {
+            grow::grow(&mut t.view(), u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{e}"));
+        }
+        let options = KernelDispatch { order, finds_races: true, ..KernelDispatch::of([1; 3]) };
+        let done = with_view(t, |t| kernels.run_fused(STEPS, t, options));
+        assert_eq!(races(&done), [""; 0], "{name}");
+        assert_eq!(done.counts.beyond, 0, "{name}: an index is behind its table");
+    }
+    if let Some(first) = difference(t, want) {
+        panic!("{name}: {first}");
+    }
+}
+
+fn all_orders(name: &str, before: &OwnedTables) {
+    let kernels = Kernels::right();
+    let mut want = before.clone();
+    run_cpu(&mut want);
+    for order in [Order::Forward, Order::Backward] {
+        parity(kernels, name, &mut before.clone(), &want, order);
+    }
+}
+
+#[test]
+fn small_networks_end_as_on_the_cpu() {
+    small::tables().iter().for_each(|(name, before)| all_orders(name, before));
+}
+
+#[test]
+fn task_graphs_end_as_on_the_cpu() {
+    for seed in 0..25 {
+        let g = gpu_graphs::case(seed);
+        all_orders(&g.name, &gpu_graphs::tables(&g, BuildOptions::default()).tables);
+    }
+}
+
+/// What a device is checked with before it is believed.
+#[test]
+fn cases_of_the_device_check_end_as_on_the_cpu() {
+    cases::all().iter().for_each(|case| all_orders(&case.name, &case.tables));
+}

@@ -1,0 +1,81 @@
+//! Every system of the kernels against its CPU twin, byte for byte, in two orders of rows; and no row may touch what another row writes.
+
+use crate::executed::{Kernels, races, with_view};
+use crate::support;
+use crate::support::{golden, gpu_graphs, random, small};
+use hyperfold_columns::{OwnedTables, status};
+use hyperfold_engine::grow;
+use hyperfold_engine::systems::SYSTEMS;
+use hyperfold_host::kernel_check::difference::difference;
+use hyperfold_host::tables::build_tables::BuildOptions;
+use hyperfold_interpreter::{KernelDispatch, Order};
+
+/// Runs up to `steps` steps of `t` on both, comparing after every system. Returns the number of steps. Rows go backwards in every other step.
+fn parity(kernels: &Kernels, name: &str, t: &mut OwnedTables, steps: u32) -> u32 {
+    for step in 0..steps {
+        if t.exps[0].status == status::NEEDS_PACKETS {
+            grow::grow(&mut t.view(), u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{e}"));
+        }
+        if t.exps[0].status != status::RUNNING {
+            return step;
+        }
+        let order = if step % 2 == 0 { Order::Forward } else { Order::Backward };
+        let options = KernelDispatch { order, finds_races: true, ..KernelDispatch::of([1; 3]) };
+        let mut got = t.clone();
+        for (k, system) in SYSTEMS.iter().enumerate() {
+            let done = with_view(&mut got, |got| kernels.run_system(k, got, options));
+            let rows = system.rows.count(&t.exps[0]);
+            system.run(&mut t.view(), 0..rows);
+            if let Some(first) = difference(&got, t) {
+                panic!("{name}, step {step}, after {}: {first}", system.name);
+            }
+            assert_eq!(races(&done), [""; 0], "{name}, step {step}, in {}", system.name);
+            assert_eq!(done.counts.beyond, 0, "{name}, step {step}, in {}: an index is behind its table", system.name);
+        }
+    }
+    steps
+}
+
+#[test]
+fn small_networks() {
+    let kernels = Kernels::right();
+    let (mut pauses, mut drops, mut marks) = (0, 0, 0);
+    for (i, (name, case)) in small::all().into_iter().enumerate() {
+        let options =
+            BuildOptions { exp_id: i as u32, links: i % 2 == 0, rtt_cap: 4 * (i as u32 % 3), ..Default::default() };
+        let mut t = support::engine::tables(&case, options).tables;
+        parity(kernels, name, &mut t, 450);
+        pauses += support::engine::pauses(&t);
+        drops += t.ports.iter().map(|p| p.drops).sum::<u32>();
+        marks += t.ports.iter().map(|p| p.marks).sum::<u64>();
+    }
+    assert!(pauses > 0 && drops > 0 && marks > 0, "{pauses} pauses, {drops} drops, {marks} marks");
+}
+
+#[test]
+fn random_networks() {
+    let kernels = Kernels::right();
+    for seed in 0..40 {
+        let mut t = support::engine::tables(&random::case(seed), BuildOptions::default()).tables;
+        parity(kernels, &format!("random case {seed}"), &mut t, 150);
+    }
+}
+
+#[test]
+fn task_graphs() {
+    let kernels = Kernels::right();
+    for seed in 0..50 {
+        let g = gpu_graphs::case(seed);
+        let options = BuildOptions { exp_id: seed as u32, rtt_cap: 4 * (seed as u32 % 3), ..Default::default() };
+        parity(kernels, &g.name, &mut gpu_graphs::tables(&g, options).tables, 250);
+    }
+}
+
+#[test]
+fn golden_cases() {
+    let kernels = Kernels::right();
+    for name in golden::names() {
+        let mut t = support::engine::tables(&golden::load(&name).case, BuildOptions::default()).tables;
+        parity(kernels, &name, &mut t, 20);
+    }
+}
