@@ -32,7 +32,7 @@ fn advance(end: u64, next: u64) {
 
 // The least of every `WORKGROUP`th clock from number `lane` on.
 fn next_clock(lane: u32) -> u64 {
-    let n = 2u * exps[exp_row].end_len;
+    let n = 2u * exp_end_len;
     var earliest = NEVER;
     for (var c = lane; c < n; c += WORKGROUP) {
         earliest = min(earliest, clocks[clock_base + c]);
@@ -42,7 +42,7 @@ fn next_clock(lane: u32) -> u64 {
 
 // Returns dropped packets and used pause frames to the pools they came from.
 fn reclaim() {
-    let nic_end = nic_base + exps[exp_row].nic_len;
+    let nic_end = nic_base + exp_nic_len;
     for (var n = nic_base; n < nic_end; n++) {
         var p = nics[n].to_return;
         nics[n].to_return = NONE;
@@ -50,7 +50,7 @@ fn reclaim() {
             p = return_record(p);
         }
     }
-    let port_end = port_base + exps[exp_row].port_len;
+    let port_end = port_base + exp_port_len;
     for (var q = port_base; q < port_end; q++) {
         var p = ports[q].to_return;
         ports[q].to_return = NONE;
@@ -58,6 +58,14 @@ fn reclaim() {
             p = return_record(p);
         }
     }
+}
+
+// Gives record `p` back to the pool of NIC `n`.
+fn return_to_pool(n: u32, p: u32) {
+    let row = nic_base + n;
+    packets[packet_base + p].next = nics[row].free_head;
+    nics[row].free_head = p;
+    nics[row].free_n += 1u;
 }
 
 // Returns record `p`, and what travels with it, to its owner; gives the record after it in the list.
@@ -77,10 +85,10 @@ fn return_record(p: u32) -> u32 {
         var q = packets[pk].payload;
         while q != NONE {
             let next = packets[packet_base + q].next;
-            free_packet(owner, q);
+            return_to_pool(owner, q);
             q = next;
         }
     }
-    free_packet(owner, p);
+    return_to_pool(owner, p);
     return after;
 }

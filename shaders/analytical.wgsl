@@ -24,7 +24,7 @@ fn analytical() {
             tasks[row].waits -= 1u;
             tasks[row].at = end_at;
             under_way(n, i);
-            let own = clock_base + exps[exp_row].end_len + n;
+            let own = clock_base + exp_end_len + n;
             clocks[own] = min(clocks[own], end_at);
         }
         g = gates[gate].next;

@@ -6,7 +6,7 @@
 
 // Whether mode bit `bit` of the experiment is set.
 fn has_mode(bit: u32) -> bool {
-    return (exps[exp_row].modes & bit) != 0u;
+    return (exp_modes & bit) != 0u;
 }
 
 fn set_flag(bit: u32) {

@@ -5,7 +5,7 @@ fn classify(s: u32) {
     let sw = switch_base + s;
     let port_first = switches[sw].port_first;
     let port_end = port_first + switches[sw].port_n;
-    let reserve = exps[exp_row].reserve;
+    let reserve = exp_reserve;
     var arrivals = 0u;
     var shared_sum = 0lu;
     var held = 0lu;

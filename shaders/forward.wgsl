@@ -7,7 +7,7 @@ fn gather(port: u32) -> u32 {
     let port_n = switches[sw].port_n;
     let plan_first = plan_base + switches[sw].plan_first;
     let local = port - switches[sw].port_first;
-    let words = exps[exp_row].mask_words;
+    let words = exp_mask_words;
     // Lists of 1, 2, 4 ... sources, as in a bottom-up merge sort, so that n sources cost log n visits a packet.
     var levels: array<u32, 16>;
     for (var level = 0u; level < 16u; level++) {
@@ -46,25 +46,46 @@ const AT_COMPLETION: u32 = 0u;
 const AT_ARRIVAL: u32 = 1u;
 const AT_FRAME: u32 = 2u;
 
-// Key of the next event of kind `what` at `port`, where `list` holds its arrivals.
-fn port_event(port: u32, what: u32, list: u32) -> EventKey {
+// Key of the event of kind `what` at the held port, which happens at `t`. Its arrivals begin with `list`, which came in by port `in_port`.
+fn port_event(port: u32, what: u32, list: u32, in_port: u32, t: u64) -> EventKey {
     if what == AT_COMPLETION {
-        return completion(port);
+        return transmission_end(port);
     }
-    let p = select(ports[port_base + port].in_frames, list, what == AT_ARRIVAL);
-    if p == NONE {
-        return no_event();
+    if what == AT_ARRIVAL {
+        // Arrivals of packets are told apart by where they came in, those of frames all came from the peer.
+        return EventKey(t, restored(details[packet_base + list].d), EVENT_ARRIVAL, in_port);
     }
-    let pk = packet_base + p;
-    // Arrivals of packets are told apart by where they came in, those of frames all came from the peer.
-    let entity = select(port, packets[pk].in_port, what == AT_ARRIVAL);
-    return EventKey(packets[pk].t, details[pk].d, EVENT_ARRIVAL, entity);
+    return EventKey(t, restored(details[packet_base + held.in_frames].d), EVENT_ARRIVAL, port);
+}
+
+// The next event at a port, and its kind.
+struct PortEvent {
+    key: EventKey,
+    what: u32,
+}
+
+// The first of the events at the held port. Its arrivals begin with `list`, whose row is `arrival`; a transmission ends at `completes`, a frame arrives at
+// `frame`. Only what happens at the earliest of these times is read.
+fn first_port_event(port: u32, list: u32, arrival: Packet, completes: u64, frame: u64) -> PortEvent {
+    let arrives = select(NEVER, arrival.t, list != NONE);
+    let t = min(completes, min(arrives, frame));
+    var first = PortEvent(no_event(), AT_COMPLETION);
+    for (var what = AT_COMPLETION; what <= AT_FRAME; what++) {
+        let at_what = select(select(frame, arrives, what == AT_ARRIVAL), completes, what == AT_COMPLETION);
+        if at_what == t {
+            let key = port_event(port, what, list, arrival.in_port, t);
+            if before(key, first.key) {
+                first = PortEvent(key, what);
+            }
+        }
+    }
+    return first;
 }
 
 // Whether `port` of an independent switch has anything to do before `end`.
 fn forward_due(port: u32, end: u64) -> bool {
     let row = port_base + port;
-    let words = exps[exp_row].mask_words;
+    let words = exp_mask_words;
     for (var w = 0u; w < words; w++) {
         if atomicLoad(&shared_words[want_word(port, w * 32u)]) != 0u {
             return true;
@@ -78,45 +99,50 @@ fn forward_due(port: u32, end: u64) -> bool {
 
 // Returns the clock that has the port's own next event.
 fn own_clock(port: u32) -> u32 {
-    return clock_base + exps[exp_row].end_len + exps[exp_row].nic_len + port;
+    return clock_base + exp_end_len + exp_nic_len + port;
 }
 
 // Processes `port` up to `end`.
 fn forward(port: u32, end: u64) {
     let row = port_base + port;
-    atomicAdd(&shared_words[ingress_word(port)], ports[row].arr_bytes);
-    ports[row].arr_bytes = 0u;
+    let arr_bytes = ports[row].arr_bytes;
+    if arr_bytes != 0u {
+        atomicAdd(&shared_words[ingress_word(port)], arr_bytes);
+        ports[row].arr_bytes = 0u;
+    }
     ports[row].arr_n = 0u;
     var list = gather(port);
+    hold(port);
+    var arrival = packet_row(list);
+    var frame = arrival_time(held.in_frames);
     loop {
-        var next = no_event();
-        var what = AT_COMPLETION;
-        for (var k = AT_COMPLETION; k <= AT_FRAME; k++) {
-            let event = port_event(port, k, list);
-            if before(event, next) {
-                next = event;
-                what = k;
-            }
-        }
-        if next.t >= end {
+        let completes = completion_time();
+        let arrives = select(NEVER, arrival.t, list != NONE);
+        if min(completes, min(arrives, frame)) >= end {
             break;
         }
+        let first = first_port_event(port, list, arrival, completes, frame);
+        let next = first.key;
         var start = true;
-        if what == AT_ARRIVAL {
+        if first.what == AT_ARRIVAL {
             let p = list;
-            list = packets[packet_base + p].next;
-            enqueue(port, p, next.t);
+            let wire = arrival.meta_ & META_WIRE_MASK;
+            list = arrival.next;
+            arrival = packet_row(list);
+            enqueue(port, p, wire, next.t);
             start = idle(port, next);
-        } else if what == AT_FRAME {
-            let p = ports[row].in_frames;
-            ports[row].in_frames = packets[packet_base + p].next;
+        } else if first.what == AT_FRAME {
+            let p = held.in_frames;
+            held.in_frames = packets[packet_base + p].next;
+            frame = arrival_time(held.in_frames);
             start = on_frame(port, p, next);
         }
         if start {
             start_next(port, next, false);
         }
     }
-    clocks[own_clock(port)] = completion(port).t;
+    clocks[own_clock(port)] = completion_time();
+    let_go();
 }
 
 // `forward` for a row: at ports of independent switches, where there is something to do.

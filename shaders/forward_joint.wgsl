@@ -1,19 +1,11 @@
 // System `forward_joint`, a row a switch that is not independent (twin: `src/engine/cpu/switch/forward_joint.rs`). One invocation processes all
 // ports in time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
 
-// Arrival time of packet `p`; `NEVER` where there is none.
-fn arrival_time(p: u32) -> u64 {
-    if p == NONE {
-        return NEVER;
-    }
-    return packets[packet_base + p].t;
-}
-
 // Stores the time of the next event at `port` in the port's own clock.
 fn note_next(port: u32) {
-    let row = port_base + port;
-    let arrival = min(arrival_time(ports[row].merged), arrival_time(ports[row].in_frames));
-    clocks[own_clock(port)] = min(completion(port).t, arrival);
+    hold(port);
+    let arrival = min(arrival_time(ports[port_base + port].merged), arrival_time(held.in_frames));
+    clocks[own_clock(port)] = min(completion_time(), arrival);
 }
 
 // An event at a port, and its kind.
@@ -23,23 +15,39 @@ struct JointEvent {
     port: u32,
 }
 
-// The first event before `end` at the ports from `first` up to but not `last`. Only ports whose clock says that they are the first are read.
-fn next_joint_event(first: u32, last: u32, end: u64) -> JointEvent {
-    var next = JointEvent(no_event(), AT_COMPLETION, first);
+// The first event before `end` at the ports from `port_first` up to but not `last`. Only ports whose clock says that they are the first are read.
+fn next_joint_event(port_first: u32, last: u32, end: u64) -> JointEvent {
+    var next = JointEvent(no_event(), AT_COMPLETION, port_first);
     var earliest = NEVER;
-    for (var port = first; port < last; port++) {
-        earliest = min(earliest, clocks[own_clock(port)]);
+    var tie_end = port_first;
+    let first_clock = own_clock(port_first) - port_first;
+    for (var port = port_first; port < last; port++) {
+        let t = clocks[first_clock + port];
+        if t < earliest {
+            earliest = t;
+            next.port = port;
+        }
+        // Behind this port none is at the earliest time.
+        if t == earliest {
+            tie_end = port + 1u;
+        }
     }
     if earliest >= end {
         return next;
     }
-    for (var port = first; port < last; port++) {
-        if clocks[own_clock(port)] == earliest {
-            for (var k = AT_COMPLETION; k <= AT_FRAME; k++) {
-                let event = port_event(port, k, ports[port_base + port].merged);
-                if before(event, next.event) {
-                    next = JointEvent(event, k, port);
-                }
+    for (var port = next.port; port < tie_end; port++) {
+        if clocks[first_clock + port] == earliest {
+            hold(port);
+            let list = ports[port_base + port].merged;
+            let first = first_port_event(
+                port,
+                list,
+                packet_row(list),
+                completion_time(),
+                arrival_time(held.in_frames)
+            );
+            if before(first.key, next.event) {
+                next = JointEvent(first.key, first.what, port);
             }
         }
     }
@@ -57,6 +65,7 @@ fn forward_joint(s: u32, end: u64) {
         ports[port_base + port].arr_n = 0u;
         note_next(port);
     }
+    sum_buffer(port_first, port_end);
     loop {
         let first = next_joint_event(port_first, port_end, end);
         let next = first.event;
@@ -79,10 +88,12 @@ fn forward_joint(s: u32, end: u64) {
                 continue;
             }
             charge(ingress, wire);
-            enqueue(which, p, next.t);
+            hold(which);
+            enqueue(which, p, wire, next.t);
         } else if first.what == AT_FRAME {
-            let p = ports[row].in_frames;
-            ports[row].in_frames = packets[packet_base + p].next;
+            hold(which);
+            let p = held.in_frames;
+            held.in_frames = packets[packet_base + p].next;
             start = on_frame(which, p, next);
         }
         // The pause frame that the charge has queued, then the port itself, then the resume frame that its departure has queued.
@@ -96,10 +107,11 @@ fn forward_joint(s: u32, end: u64) {
             if port == NONE {
                 continue;
             }
+            hold(port);
             if turn != 1u || first.what == AT_ARRIVAL {
                 start = idle(port, next);
                 if turn != 1u {
-                    start = start && ports[port_base + port].frame_head != NONE;
+                    start = start && held.frame_head != NONE;
                 }
             }
             if start {
@@ -109,8 +121,10 @@ fn forward_joint(s: u32, end: u64) {
         }
     }
     for (var port = port_first; port < port_end; port++) {
-        clocks[own_clock(port)] = completion(port).t;
+        hold(port);
+        clocks[own_clock(port)] = completion_time();
     }
+    let_go();
 }
 
 // Drops `p` on its way to egress `port`.

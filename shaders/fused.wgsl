@@ -31,8 +31,8 @@ fn forward_decision() -> u32 {
 fn fused(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index) lane: u32) {
     enter(control[CONTROL_ROWS + group.x]);
     let steps = control[CONTROL_STEPS];
-    let n_nic = exps[exp_row].nic_len;
-    let n_port = exps[exp_row].port_len;
+    let n_nic = exp_nic_len;
+    let n_port = exp_port_len;
     let n_switch = exps[exp_row].switch_len;
     for (var k = 0u; k < steps; k++) {
         if lane == 0u {

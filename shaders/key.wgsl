@@ -108,6 +108,22 @@ fn lineage(ahead: u64, cause: Lineage) -> Lineage {
     return l;
 }
 
+// A lineage as it is stored, and back.
+fn stored(l: Lineage) -> StoredLineage {
+    return StoredLineage(
+        vec4<u32>(l[0], l[1], l[2], l[3]),
+        vec4<u32>(l[4], l[5], l[6], l[7]),
+        vec4<u32>(l[8], l[9], l[10], l[11])
+    );
+}
+
+fn restored(s: StoredLineage) -> Lineage {
+    let a = s[0];
+    let b = s[1];
+    let c = s[2];
+    return Lineage(a.x, a.y, a.z, a.w, b.x, b.y, b.z, b.w, c.x, c.y, c.z, c.w);
+}
+
 // Lineage of an event whose history alternates between two ages.
 fn periodic(newest: u32, next: u32, root: u32) -> Lineage {
     var l = Lineage();

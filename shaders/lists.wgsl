@@ -1,34 +1,19 @@
-// Packet lists and the wires between link ends (twin: `src/engine/cpu/lists.rs`).
+// Packet lists (twin: `src/engine/cpu/lists.rs`). Who holds a link end has its wires too: `held_port.wgsl`, `held_nic.wgsl`.
 
-// Puts packet `p`, whose arrival time is set, on the wire to link end `end`.
-fn wire_push(end: u32, p: u32) {
-    let w = wire_base + end;
-    packets[packet_base + p].next = NONE;
-    wires[w].n += 1u;
-    let tail = wires[w].tail;
-    wires[w].tail = p;
-    if wires[w].head == NONE {
-        wires[w].head = p;
-        clocks[clock_base + end] = packets[packet_base + p].t;
-    } else {
-        packets[packet_base + tail].next = p;
+// Arrival time of packet `p`; `NEVER` where there is none.
+fn arrival_time(p: u32) -> u64 {
+    if p == NONE {
+        return NEVER;
     }
+    return packets[packet_base + p].t;
 }
 
-// Takes the first packet off the wire to `end`.
-fn wire_pop(end: u32) -> u32 {
-    let w = wire_base + end;
-    let p = wires[w].head;
-    let next = packets[packet_base + p].next;
-    wires[w].head = next;
-    wires[w].n -= 1u;
-    if next == NONE {
-        wires[w].tail = NONE;
-        clocks[clock_base + end] = NEVER;
-    } else {
-        clocks[clock_base + end] = packets[packet_base + next].t;
+// The row of packet `p`; zeros where there is none.
+fn packet_row(p: u32) -> Packet {
+    if p == NONE {
+        return Packet();
     }
-    return p;
+    return packets[packet_base + p];
 }
 
 // Whether packet `a` arrives before packet `b`; equals keep their order (`a` first), so the caller passes the lower ingress as `a`.
@@ -38,7 +23,7 @@ fn arrives_first(a: u32, b: u32) -> bool {
     if at_a != at_b {
         return at_a < at_b;
     }
-    return older(details[packet_base + a].d, details[packet_base + b].d) >= 0;
+    return older(restored(details[packet_base + a].d), restored(details[packet_base + b].d)) >= 0;
 }
 
 // Merges two lists of arrivals; of equals those of `a` come first.

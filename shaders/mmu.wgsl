@@ -5,25 +5,36 @@
 var<private> pause_port: u32;
 var<private> resume_port: u32;
 
+// Buffer use of the switch at hand, summed over its ports: shared bytes, and all bytes. `sum_buffer` sets them, and charges and releases keep them up to date.
+var<private> buffer_used: u64;
+var<private> buffer_held: u64;
+
 // What port `i` occupies of the shared part of the buffer.
 fn shared_of(port: u32) -> u32 {
-    return sub_sat_u32(ingress_bytes(port), exps[exp_row].reserve);
+    return sub_sat_u32(ingress_bytes(port), exp_reserve);
 }
 
-// Shared bytes in use at switch row `sw`.
-fn shared_used(sw: u32) -> u64 {
-    let port_first = switches[sw].port_first;
-    let port_end = port_first + switches[sw].port_n;
-    var sum = 0lu;
-    for (var p = port_first; p < port_end; p++) {
-        sum += u64(shared_of(p));
+// Sums the buffer use of the ports from `port_first` up to but not `port_end`, which are all of a switch.
+fn sum_buffer(port_first: u32, port_end: u32) {
+    buffer_used = 0lu;
+    buffer_held = 0lu;
+    for (var port = port_first; port < port_end; port++) {
+        let bytes = ingress_bytes(port);
+        buffer_used += u64(sub_sat_u32(bytes, exp_reserve));
+        buffer_held += u64(bytes) + u64(ports[port_base + port].headroom_used);
     }
-    return sum;
 }
 
-// The dynamic threshold of port `i` with `used` shared bytes in use.
-fn threshold(sw: u32, port: u32, used: u64) -> u64 {
-    return sub_sat(switches[sw].shared_size, used) >> ports[port_base + port].shift;
+// Sets the bytes of ingress `port`, which were `was`, headroom not included.
+fn set_ingress(port: u32, was: u32, bytes: u32) {
+    atomicStore(&shared_words[ingress_word(port)], bytes);
+    buffer_used = buffer_used - u64(sub_sat_u32(was, exp_reserve)) + u64(sub_sat_u32(bytes, exp_reserve));
+    buffer_held = buffer_held - u64(was) + u64(bytes);
+}
+
+// The dynamic threshold of `port`, in bytes.
+fn threshold(sw: u32, port: u32) -> u64 {
+    return sub_sat(switches[sw].shared_size, buffer_used) >> ports[port_base + port].shift;
 }
 
 // Whether a packet of `x` bytes that came in by `port` may stay. Without PFC there is no headroom, and what would take it is dropped.
@@ -33,35 +44,32 @@ fn admit(port: u32, x: u32) -> bool {
         return true;
     }
     let sw = switch_base + ports[row].switch_idx;
-    let used = shared_used(sw);
-    let limit = threshold(sw, port, used);
+    let limit = threshold(sw, port);
     if !has_mode(MODE_PFC) {
-        return u64(sub_sat_u32(ingress_bytes(port) + x, exps[exp_row].reserve)) <= limit;
+        return u64(sub_sat_u32(ingress_bytes(port) + x, exp_reserve)) <= limit;
     }
-    return u64(x) + used <= limit;
+    return u64(x) + buffer_used <= limit;
 }
 
 // Charges `x` bytes to ingress `port`, then pauses its peer if that is due.
 fn charge(port: u32, x: u32) {
     let row = port_base + port;
     let sw = switch_base + ports[row].switch_idx;
-    let reserve = exps[exp_row].reserve;
-    let used_before = shared_used(sw);
-    let n = ingress_bytes(port) + x;
-    if n > reserve && u64(n - reserve) > threshold(sw, port, used_before) {
+    let was = ingress_bytes(port);
+    if was + x > exp_reserve && u64(was + x - exp_reserve) > threshold(sw, port) {
         if ports[row].headroom_used == 0u && ports[row].pausing == 0u {
             switches[sw].congested_n += 1u;
         }
         ports[row].headroom_used += x;
+        buffer_held += u64(x);
     } else {
-        atomicStore(&shared_words[ingress_word(port)], n);
+        set_ingress(port, was, was + x);
     }
     note_held(sw);
     if !has_mode(MODE_PFC) || ports[row].pausing != 0u {
         return;
     }
-    let used = shared_used(sw);
-    if ports[row].headroom_used > 0u || u64(shared_of(port)) >= threshold(sw, port, used) {
+    if ports[row].headroom_used > 0u || u64(shared_of(port)) >= threshold(sw, port) {
         if ports[row].headroom_used == 0u {
             switches[sw].congested_n += 1u;
         }
@@ -73,16 +81,10 @@ fn charge(port: u32, x: u32) {
 
 // Remembers the most the switch has held, and that it was too much.
 fn note_held(sw: u32) {
-    let port_first = switches[sw].port_first;
-    let port_end = port_first + switches[sw].port_n;
-    var held = 0lu;
-    for (var p = port_first; p < port_end; p++) {
-        held += u64(ingress_bytes(p)) + u64(ports[port_base + p].headroom_used);
+    if buffer_held > switches[sw].max_held {
+        switches[sw].max_held = buffer_held;
     }
-    if held > switches[sw].max_held {
-        switches[sw].max_held = held;
-    }
-    if held > exps[exp_row].buffer {
+    if buffer_held > exps[exp_row].buffer {
         set_flag(FLAG_OVER_BUFFER);
     }
 }
@@ -90,13 +92,17 @@ fn note_held(sw: u32) {
 // Releases `x` bytes of ingress `port`.
 fn release(port: u32, x: u32) {
     let row = port_base + port;
-    let was = ports[row].headroom_used;
-    let from_headroom = min(x, was);
-    ports[row].headroom_used = was - from_headroom;
-    if was > 0u && was == from_headroom && ports[row].pausing == 0u {
-        switches[switch_base + ports[row].switch_idx].congested_n -= 1u;
+    let in_headroom = ports[row].headroom_used;
+    let from_headroom = min(x, in_headroom);
+    if from_headroom > 0u {
+        ports[row].headroom_used = in_headroom - from_headroom;
+        buffer_held -= u64(from_headroom);
+        if in_headroom == from_headroom && ports[row].pausing == 0u {
+            switches[switch_base + ports[row].switch_idx].congested_n -= 1u;
+        }
     }
-    atomicSub(&shared_words[ingress_word(port)], x - from_headroom);
+    let was = ingress_bytes(port);
+    set_ingress(port, was, was - (x - from_headroom));
 }
 
 // After a packet that came in by `port` left through `egress`: resumes the peer of `port` if that is due.
@@ -107,8 +113,7 @@ fn resume_test(port: u32, egress: u32) {
     }
     let sw = switch_base + ports[row].switch_idx;
     let mine = u64(shared_of(port));
-    let used = shared_used(sw);
-    if mine == 0lu || mine + u64(exps[exp_row].resume_offset) <= threshold(sw, port, used) {
+    if mine == 0lu || mine + u64(exps[exp_row].resume_offset) <= threshold(sw, port) {
         switches[sw].congested_n -= 1u;
         ports[row].pausing = 0u;
         push_frame(port, META_RESUME);
@@ -141,7 +146,10 @@ fn push_frame(port: u32, resume: u32) {
     let tail = ports[row].frame_tail;
     ports[row].frame_tail = p;
     ports[row].frames += 1u;
-    if tail == NONE {
+    if tail == NONE && held_port == port + 1u {
+        held.frame_head = p;
+        held_differs = true;
+    } else if tail == NONE {
         ports[row].frame_head = p;
     } else {
         packets[packet_base + tail].next = p;

@@ -7,23 +7,25 @@
 // Processes NIC `n` up to `end`.
 fn nic(n: u32, end: u64) {
     let row = nic_base + n;
+    hold_nic(n);
     window_due = NONE;
     loop {
-        let next = next_event(n);
-        if next.t >= end {
+        let t = next_time(n);
+        if t >= end {
             break;
         }
+        let next = next_event(n, t);
         begin_chain();
         var may_send_now = true;
         switch next.kind {
             case EVENT_COMPLETION: {
-                nics[row].busy_until = NEVER;
+                own.busy_until = NEVER;
             }
             case EVENT_ARRIVAL: {
                 may_send_now = arrive(n, next);
             }
             case EVENT_TIMER: {
-                nics[row].timer = NEVER;
+                own.timer = NEVER;
             }
             case EVENT_RTO: {
                 may_send_now = timeout(n, next);
@@ -41,35 +43,39 @@ fn nic(n: u32, end: u64) {
             kick(n, next);
         }
     }
-    let own = min(min(nics[row].busy_until, nics[row].timer), nics[row].rto);
-    let clock = min(own, min(nics[row].next_start, nics[row].next_task));
-    clocks[clock_base + exps[exp_row].end_len + n] = clock;
-    if nics[row].free_n < nics[row].worst {
+    clocks[clock_base + exp_end_len + n] = min(min(min(own.busy_until, own.timer), own.rto), min(own.next_start, nics[row].next_task));
+    if own.free_n < nics[row].worst {
         set_flag(FLAG_NEEDS_PACKETS);
     }
+    let_nic_go(n);
 }
 
-// When the event of one kind comes next at a NIC; `NEVER` if none does.
+// When the next event of any kind comes at the NIC; `NEVER` if none does.
+fn next_time(n: u32) -> u64 {
+    let sends = min(min(own.busy_until, own.timer), own.rto);
+    return min(min(sends, own.in_t), min(own.next_start, nics[nic_base + n].next_task));
+}
+
+// When the event of one kind comes next at the NIC; `NEVER` if none does.
 fn event_time(n: u32, kind: u32) -> u64 {
-    let row = nic_base + n;
     switch kind {
         case EVENT_COMPLETION: {
-            return nics[row].busy_until;
+            return own.busy_until;
         }
         case EVENT_ARRIVAL: {
-            return clocks[clock_base + n];
+            return own.in_t;
         }
         case EVENT_TIMER: {
-            return nics[row].timer;
+            return own.timer;
         }
         case EVENT_RTO: {
-            return nics[row].rto;
+            return own.rto;
         }
         case EVENT_START: {
-            return nics[row].next_start;
+            return own.next_start;
         }
         case EVENT_TASK: {
-            return nics[row].next_task;
+            return nics[nic_base + n].next_task;
         }
         default: {
             return NEVER;
@@ -85,7 +91,7 @@ fn event_key(n: u32, kind: u32, t: u64) -> EventKey {
             return EventKey(t, nics[row].busy_d, kind, n);
         }
         case EVENT_ARRIVAL: {
-            return EventKey(t, details[packet_base + wires[wire_base + n].head].d, kind, n);
+            return EventKey(t, restored(details[packet_base + own.in_head].d), kind, n);
         }
         case EVENT_TIMER: {
             return EventKey(t, nics[row].timer_d, kind, n);
@@ -98,23 +104,21 @@ fn event_key(n: u32, kind: u32, t: u64) -> EventKey {
             return task_key(nics[row].task_head);
         }
         default: {
-            let f = flow_base + nics[row].flow_first + nics[row].flow_next;
+            let f = flow_base + nics[nic_base + n].flow_first + nics[row].flow_next;
             return EventKey(t, periodic(0u, 0u, flow_tx[f].flow_id + 1u), kind, 0u);
         }
     }
 }
 
-// The earliest of what can happen at a NIC.
-fn next_event(n: u32) -> EventKey {
+// The first of what happens at a NIC at `t`, its earliest time. Only what happens then is read.
+fn next_event(n: u32, t: u64) -> EventKey {
     var next = no_event();
     for (var kind = EVENT_COMPLETION; kind <= EVENT_TASK; kind++) {
-        let t = event_time(n, kind);
-        if t == NEVER || t > next.t {
-            continue;
-        }
-        let event = event_key(n, kind, t);
-        if before(event, next) {
-            next = event;
+        if event_time(n, kind) == t {
+            let event = event_key(n, kind, t);
+            if before(event, next) {
+                next = event;
+            }
         }
     }
     return next;
@@ -122,7 +126,7 @@ fn next_event(n: u32) -> EventKey {
 
 // A packet arrives.
 fn arrive(n: u32, event: EventKey) -> bool {
-    let p = wire_pop(n);
+    let p = take_arrival();
     let meta_word = packets[packet_base + p].meta_;
     let what = packet_kind(meta_word);
     if what == KIND_DATA {
@@ -137,10 +141,10 @@ fn arrive(n: u32, event: EventKey) -> bool {
     nics[row].to_return = p;
     set_flag(FLAG_TO_RETURN);
     if (meta_word & META_RESUME) != 0u {
-        nics[row].paused = 0u;
+        own.paused = 0u;
         return true;
     }
-    nics[row].paused = 1u;
+    own.paused = 1u;
     nics[row].pauses += 1u;
     return false;
 }
@@ -148,14 +152,14 @@ fn arrive(n: u32, event: EventKey) -> bool {
 // The next flow of the NIC starts: a queue pair is created.
 fn start_flow(n: u32, event: EventKey) {
     let row = nic_base + n;
-    let first = nics[row].flow_first;
+    let first = nics[nic_base + n].flow_first;
     let f = first + nics[row].flow_next;
     let flow_next = nics[row].flow_next + 1u;
     nics[row].flow_next = flow_next;
     if flow_next < nics[row].flow_n {
-        nics[row].next_start = flow_tx[flow_base + first + flow_next].start;
+        own.next_start = flow_tx[flow_base + first + flow_next].start;
     } else {
-        nics[row].next_start = NEVER;
+        own.next_start = NEVER;
     }
     create(n, f, event.t);
     join_order(n, f);
@@ -163,9 +167,8 @@ fn start_flow(n: u32, event: EventKey) {
 
 // Retransmission: the due queue pair with the lowest flow number goes back to what is not acknowledged.
 fn timeout(n: u32, event: EventKey) -> bool {
-    let row = nic_base + n;
-    let first = flow_base + nics[row].flow_first;
-    let qp_n = nics[row].qp_n;
+    let first = flow_base + nics[nic_base + n].flow_first;
+    let qp_n = own.qp_n;
     var due = NONE;
     for (var k = 0u; k < qp_n; k++) {
         let f = order[first + k];
@@ -195,7 +198,7 @@ fn timeout(n: u32, event: EventKey) -> bool {
     for (var k = 0u; k < qp_n; k++) {
         earliest = min(earliest, flow_tx[flow_base + order[first + k]].rto_at);
     }
-    nics[row].rto = earliest;
+    own.rto = earliest;
     return due != NONE;
 }
 
@@ -208,12 +211,12 @@ struct Sending {
 // Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
 fn kick(n: u32, event: EventKey) {
     let row = nic_base + n;
-    if nics[row].busy_until != NEVER {
+    if own.busy_until != NEVER {
         return;
     }
     var sending = Sending(NONE, 0lu);
-    let paused = nics[row].paused != 0u;
-    if nics[row].ack_head != NONE && (has_mode(MODE_ACK_HIGH_PRIO) || !paused) {
+    let paused = own.paused != 0u;
+    if own.ack_head != NONE && (has_mode(MODE_ACK_HIGH_PRIO) || !paused) {
         sending = send_ack(n);
     } else {
         let f = next_queue_pair(n, paused, event);
@@ -240,16 +243,16 @@ fn may_send(tx: u32, paused: bool) -> bool {
 // The queue pair whose turn it is, its timers run; if there is none, the timer is set.
 fn next_queue_pair(n: u32, paused: bool, event: EventKey) -> u32 {
     let row = nic_base + n;
-    let first = flow_base + nics[row].flow_first;
-    let count = nics[row].qp_n;
+    let first = flow_base + nics[nic_base + n].flow_first;
+    let count = own.qp_n;
     if count == 0u {
         return NONE;
     }
     // A variable window follows DCQCN's rate, which its timers move unseen: all who are asked run their timers. Otherwise only the
     // one who sends does.
-    let dcqcn = exps[exp_row].cc == CC_DCQCN;
+    let dcqcn = exp_cc == CC_DCQCN;
     let ask_all = dcqcn && has_mode(MODE_WINDOW) && has_mode(MODE_VAR_WINDOW);
-    var idx = nics[row].rr % count;
+    var idx = own.rr % count;
     var found = NONE;
     var finished = NONE;
     var earliest = NEVER;
@@ -283,11 +286,11 @@ fn next_queue_pair(n: u32, paused: bool, event: EventKey) -> u32 {
         found = remove_finished(n, finished, found);
     }
     if found != NONE {
-        nics[row].rr = found;
+        own.rr = found;
         return order[first + found];
     }
-    if earliest != NEVER && earliest > event.t && nics[row].timer == NEVER {
-        nics[row].timer = earliest;
+    if earliest != NEVER && earliest > event.t && own.timer == NEVER {
+        own.timer = earliest;
         nics[row].timer_d = lineage(earliest - event.t, event.d);
     }
     return NONE;
@@ -295,9 +298,8 @@ fn next_queue_pair(n: u32, paused: bool, event: EventKey) -> u32 {
 
 // Removes the finished queue pairs from index `first_finished` on; returns where the one at `found` went.
 fn remove_finished(n: u32, first_finished: u32, found: u32) -> u32 {
-    let row = nic_base + n;
-    let first = flow_base + nics[row].flow_first;
-    let count = nics[row].qp_n;
+    let first = flow_base + nics[nic_base + n].flow_first;
+    let count = own.qp_n;
     var moved = found;
     var kept = first_finished;
     for (var k = first_finished; k < count; k++) {
@@ -312,44 +314,42 @@ fn remove_finished(n: u32, first_finished: u32, found: u32) -> u32 {
             flow_tx[flow_base + f].flags &= ~QP_QUEUED;
         }
     }
-    nics[row].qp_n = kept;
+    own.qp_n = kept;
     return moved;
 }
 
 fn send_ack(n: u32) -> Sending {
-    let row = nic_base + n;
-    let p = nics[row].ack_head;
+    let p = own.ack_head;
     let next = packets[packet_base + p].next;
-    nics[row].ack_head = next;
+    own.ack_head = next;
     if next == NONE {
-        nics[row].ack_tail = NONE;
+        nics[nic_base + n].ack_tail = NONE;
     }
-    return Sending(p, nics[row].tx_ack);
+    return Sending(p, nics[nic_base + n].tx_ack);
 }
 
 // Makes the next packet of queue pair `f`.
 fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
-    let row = nic_base + n;
-    let p = nics[row].free_head;
+    let p = own.free_head;
     if p == NONE {
         set_flag(FLAG_POOL_EMPTY);
         return Sending(NONE, 0lu);
     }
     let pk = packet_base + p;
     let tx = flow_base + f;
-    nics[row].free_head = packets[pk].next;
-    nics[row].free_n -= 1u;
+    own.free_head = packets[pk].next;
+    own.free_n -= 1u;
     let snd_nxt = flow_tx[tx].snd_nxt;
-    let full_payload = exps[exp_row].payload;
+    let full_payload = exp_payload;
     let payload = u32(min(flow_tx[tx].send_end - snd_nxt, u64(full_payload)));
-    let wire = payload + exps[exp_row].data_overhead;
-    let clock = u64(exps[exp_row].clock_ps);
-    var x = nics[row].tx_full;
+    let wire = payload + exp_data_overhead;
+    let clock = u64(exp_clock_ps);
+    var x = nics[nic_base + n].tx_full;
     if payload != full_payload {
-        x = tx_time(wire, nics[row].rate, clock);
+        x = tx_time(wire, nics[nic_base + n].rate, clock);
     }
     var gap = x;
-    if has_mode(MODE_RATE_BOUND) && flow_tx[tx].rate != nics[row].rate {
+    if has_mode(MODE_RATE_BOUND) && flow_tx[tx].rate != nics[nic_base + n].rate {
         gap = tx_time(wire, flow_tx[tx].rate, clock);
     }
     packets[pk].flow = f;
@@ -369,7 +369,7 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
     if snd_nxt == flow_tx[tx].snd_una {
         let rto_at = event.t + exps[exp_row].rto;
         flow_tx[tx].rto_at = rto_at;
-        nics[row].rto = min(nics[row].rto, rto_at);
+        own.rto = min(own.rto, rto_at);
     }
     flow_tx[tx].snd_nxt = snd_nxt + u64(payload);
     flow_tx[tx].sent_bytes += u64(payload);
@@ -389,19 +389,19 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
 // Puts `p` on the NIC's wire.
 fn nic_transmit(n: u32, p: u32, x: u64, event: EventKey) {
     let row = nic_base + n;
-    nics[row].busy_until = event.t + x;
+    own.busy_until = event.t + x;
     nics[row].busy_d = lineage(x, event.d);
-    nics[row].hops += 1lu;
-    nics[row].tx_bytes += u64(packets[packet_base + p].meta_ & META_WIRE_MASK);
-    let delay = nics[row].delay;
-    packets[packet_base + p].t = event.t + x + delay;
-    details[packet_base + p].d = lineage(x + delay, event.d);
-    wire_push(nics[row].peer, p);
+    nics[nic_base + n].hops += 1lu;
+    nics[nic_base + n].tx_bytes += u64(packets[packet_base + p].meta_ & META_WIRE_MASK);
+    let t = event.t + x + nics[nic_base + n].delay;
+    packets[packet_base + p].t = t;
+    details[packet_base + p].d = stored(lineage(x + nics[nic_base + n].delay, event.d));
+    nic_wire_push(p, t);
 }
 
 // `nic` for a row: where there is something to do.
 fn nic_row(n: u32, end: u64) {
-    if clocks[clock_base + n] < end || clocks[clock_base + exps[exp_row].end_len + n] < end {
+    if clocks[clock_base + n] < end || clocks[clock_base + exp_end_len + n] < end {
         nic(n, end);
     }
 }

@@ -3,26 +3,40 @@
 
 // Word in which `ingress` (index in its switch) tells egress `port` that it has something for it.
 fn want_word(port: u32, ingress: u32) -> u32 {
-    return shared_base + SHARED_HEADER + exps[exp_row].port_len + port * exps[exp_row].mask_words + ingress / 32u;
+    return shared_base + SHARED_HEADER + exp_port_len + port * exp_mask_words + ingress / 32u;
 }
 
-// Takes all that arrives at `port` before `end` off its wire.
-fn plan(port: u32, end: u64) {
-    let link_end = exps[exp_row].nic_len + port;
+// Takes all that arrives at `port` before `end` off its wire. The first arrives at `first_t`.
+fn plan(port: u32, first_t: u64, end: u64) {
+    let link_end = exp_nic_len + port;
+    let wire = wire_base + link_end;
     let row = port_base + port;
     let sw = switch_base + ports[row].switch_idx;
     let port_first = switches[sw].port_first;
     let port_n = switches[sw].port_n;
-    let plan_first = switches[sw].plan_first;
     let local = port - port_first;
+    // Entry of egress `port_first` for this ingress.
+    let plan_first = plan_base + switches[sw].plan_first + local * port_n - port_first;
+    let bit = 1u << (local % 32u);
     var bytes = 0u;
     var n = 0u;
+    var n_taken = 0u;
     var frame_tail = NONE;
-    while clocks[clock_base + link_end] < end {
-        let p = wire_pop(link_end);
-        let pk = packet_base + p;
-        packets[pk].next = NONE;
-        if packet_kind(packets[pk].meta_) == KIND_FRAME {
+    var head = wires[wire].head;
+    var first = packets[packet_base + head];
+    var t = first_t;
+    while t < end {
+        let p = head;
+        let packet = first;
+        n_taken += 1u;
+        head = packet.next;
+        t = NEVER;
+        if head != NONE {
+            first = packets[packet_base + head];
+            t = first.t;
+        }
+        packets[packet_base + p].next = NONE;
+        if packet_kind(packet.meta_) == KIND_FRAME {
             if frame_tail == NONE {
                 ports[row].in_frames = p;
             } else {
@@ -31,13 +45,12 @@ fn plan(port: u32, end: u64) {
             frame_tail = p;
             continue;
         }
-        let egress = paths[path_base + packets[pk].path];
-        packets[pk].path += 1u;
-        packets[pk].in_port = port;
-        bytes += packets[pk].meta_ & META_WIRE_MASK;
+        let egress = paths[path_base + packet.path];
+        packets[packet_base + p].path = packet.path + 1u;
+        packets[packet_base + p].in_port = port;
+        bytes += packet.meta_ & META_WIRE_MASK;
         n += 1u;
-        let entry = plan_base + plan_first + local * port_n + (egress - port_first);
-        let bit = 1u << (local % 32u);
+        let entry = plan_first + egress;
         // Only this ingress sets this bit, so the old value tells whether the list is new.
         let old = atomicOr(&shared_words[want_word(egress, local)], bit);
         if (old & bit) == 0u {
@@ -47,13 +60,20 @@ fn plan(port: u32, end: u64) {
         }
         plans[entry].tail = p;
     }
+    wires[wire].head = head;
+    wires[wire].n -= n_taken;
+    if head == NONE {
+        wires[wire].tail = NONE;
+    }
+    clocks[clock_base + link_end] = t;
     ports[row].arr_bytes = bytes;
     ports[row].arr_n = n;
 }
 
 // `plan` for a row: where something reaches the port.
 fn plan_row(port: u32, end: u64) {
-    if clocks[clock_base + exps[exp_row].nic_len + port] < end {
-        plan(port, end);
+    let first_t = clocks[clock_base + exp_nic_len + port];
+    if first_t < end {
+        plan(port, first_t, end);
     }
 }

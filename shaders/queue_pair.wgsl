@@ -16,7 +16,7 @@ fn reset_cc(n: u32, f: u32) {
     flow_tx[tx].flags &= ~(QP_STARTED | QP_A_SEEN | QP_D_SEEN | QP_CWR);
     flow_tx[tx].stage = 0u;
     flow_tx[tx].diff = 0li;
-    if exps[exp_row].cc != CC_DCTCP {
+    if exp_cc != CC_DCTCP {
         flow_tx[tx].last_seq = 0lu;
     }
     flow_tx[tx].target_ = line;
@@ -39,9 +39,8 @@ fn reset_cc(n: u32, f: u32) {
 
 // Puts queue pair `f` at the end of its NIC's turn.
 fn join_order(n: u32, f: u32) {
-    let row = nic_base + n;
-    order[flow_base + nics[row].flow_first + nics[row].qp_n] = f;
-    nics[row].qp_n += 1u;
+    order[flow_base + nics[nic_base + n].flow_first + own.qp_n] = f;
+    own.qp_n += 1u;
     flow_tx[flow_base + f].flags |= QP_QUEUED;
 }
 
@@ -55,7 +54,7 @@ fn step_back(tx: u32) {
 // A loss has shown: half of what was outstanding may be from now on. PRECONDITION: it has not stepped back yet.
 fn halve_loss_window(tx: u32, now: u64) {
     let outstanding = sub_sat(flow_tx[tx].snd_nxt, flow_tx[tx].snd_una);
-    flow_tx[tx].loss_window = max(outstanding / 2lu, LOSS_WINDOW_PACKETS * u64(exps[exp_row].payload));
+    flow_tx[tx].loss_window = max(outstanding / 2lu, LOSS_WINDOW_PACKETS * u64(exp_payload));
     flow_tx[tx].back_at = now;
     flow_tx[tx].window_at = now;
 }

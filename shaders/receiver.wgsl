@@ -63,7 +63,7 @@ fn on_data(n: u32, p: u32, now: u64) -> bool {
         return false;
     }
     let old_meta = packets[pk].meta_;
-    var new_meta = exps[exp_row].ack_bytes | (answer << META_KIND_SHIFT) | (old_meta & (META_INT_MASK << META_INT_SHIFT));
+    var new_meta = exp_ack_bytes | (answer << META_KIND_SHIFT) | (old_meta & (META_INT_MASK << META_INT_SHIFT));
     let cnp_interval = exps[exp_row].cnp_interval;
     if (old_meta & META_MARKED) != 0u && (cnp_interval == 0lu || now >= flow_rx[rx].cnp_t) {
         new_meta |= META_CNP;
@@ -82,11 +82,10 @@ fn on_data(n: u32, p: u32, now: u64) -> bool {
     packets[pk].path = path;
     flow_rx[rx].n_acks += 1u;
     packets[pk].next = NONE;
-    let row = nic_base + n;
-    let tail = nics[row].ack_tail;
-    nics[row].ack_tail = p;
+    let tail = nics[nic_base + n].ack_tail;
+    nics[nic_base + n].ack_tail = p;
     if tail == NONE {
-        nics[row].ack_head = p;
+        own.ack_head = p;
     } else {
         packets[packet_base + tail].next = p;
     }

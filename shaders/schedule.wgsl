@@ -7,7 +7,7 @@ fn schedule() {
     }
     atomicAnd(&shared_words[shared_base + SHARED_FLAGS], ~FLAG_SIGNALS);
     var collected = NONE;
-    let nic_end = nic_base + exps[exp_row].nic_len;
+    let nic_end = nic_base + exp_nic_len;
     for (var n = nic_base; n < nic_end; n++) {
         var s = nics[n].signals;
         nics[n].signals = NONE;

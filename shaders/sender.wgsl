@@ -1,11 +1,10 @@
 // The sending side of a queue pair: what an acknowledgement brings (twin: `src/engine/cpu/transport/sender.rs`).
 
-// Gives record `p` back to the pool of NIC `n`.
-fn free_packet(n: u32, p: u32) {
-    let row = nic_base + n;
-    packets[packet_base + p].next = nics[row].free_head;
-    nics[row].free_head = p;
-    nics[row].free_n += 1u;
+// Gives record `p` back to the pool of the NIC that is held.
+fn free_packet(p: u32) {
+    packets[packet_base + p].next = own.free_head;
+    own.free_head = p;
+    own.free_n += 1u;
 }
 
 // ACK or NACK `p` has come back to NIC `n`.
@@ -20,13 +19,13 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
         let sent_at = details[pk].sent_at;
         advance_una(f, seq, packet_kind(meta_word) == KIND_NACK && is_news(f, sent_at), sent_at, event.t);
         var rtt = 0lu;
-        if exps[exp_row].cc == CC_TIMELY || exps[exp_row].rtt_cap > 0u {
+        if exp_cc == CC_TIMELY || exp_rtt_cap > 0u {
             rtt = event.t - details[pk].sent_at;
         }
-        if exps[exp_row].rtt_cap > 0u {
+        if exp_rtt_cap > 0u {
             sample_rtt(f, event.t, rtt);
         }
-        switch exps[exp_row].cc {
+        switch exp_cc {
             case CC_DCQCN: {
                 dcqcn_on_ack(f, cnp, event);
             }
@@ -47,10 +46,10 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
     var q = packets[pk].payload;
     while q != NONE {
         let next = packets[packet_base + q].next;
-        free_packet(n, q);
+        free_packet(q);
         q = next;
     }
-    free_packet(n, p);
+    free_packet(p);
 }
 
 // Whether a NACK that answers data sent at `sent_at` tells of a loss that the sender has not stepped back for. As adapters do it,
@@ -64,7 +63,7 @@ fn is_news(f: u32, sent_at: u64) -> bool {
 fn grow_loss_window(tx: u32, sent_at: u64, now: u64) {
     let window = flow_tx[tx].loss_window;
     if window != 0lu && sent_at >= flow_tx[tx].window_at {
-        flow_tx[tx].loss_window = window + max(flow_tx[tx].window / WINDOW_STEPS, u64(exps[exp_row].payload));
+        flow_tx[tx].loss_window = window + max(flow_tx[tx].window / WINDOW_STEPS, u64(exp_payload));
         flow_tx[tx].window_at = now;
     }
 }
@@ -136,7 +135,7 @@ fn stall(f: u32, now: u64) {
 
 // Keeps a round-trip time; when a flow's room is full, every second one goes and the stride doubles.
 fn sample_rtt(f: u32, now: u64, rtt: u64) {
-    let cap = exps[exp_row].rtt_cap;
+    let cap = exp_rtt_cap;
     let first = rtt_base + f * cap;
     let tx = flow_base + f;
     let seen = flow_tx[tx].rtt_seen;

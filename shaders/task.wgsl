@@ -205,7 +205,7 @@ fn start_message(n: u32, f: u32, now: u64) {
     } else if has_mode(MODE_FRESH_QP) {
         reset_cc(n, f);
     } else {
-        let cc = exps[exp_row].cc;
+        let cc = exp_cc;
         if (cc == CC_HPCC || cc == CC_TIMELY) && flow_tx[tx].snd_una >= flow_tx[tx].size {
             flow_tx[tx].last_seq = 0lu;
         }

@@ -4,7 +4,7 @@
 fn dctcp_on_ack(n: u32, f: u32, seq: u64, cnp: bool) {
     let tx = flow_base + f;
     let line = nics[nic_base + n].rate;
-    let payload = u64(exps[exp_row].payload);
+    let payload = u64(exp_payload);
     let snd_nxt = flow_tx[tx].snd_nxt;
     if cnp {
         flow_tx[tx].cnt += 1u;

@@ -87,16 +87,16 @@ fn hpcc_change_rate(n: u32, f: u32, rate: u64, event: EventKey) {
     let tx = flow_base + f;
     let row = nic_base + n;
     if has_mode(MODE_RATE_BOUND) && rate != flow_tx[tx].rate {
-        let clock = u64(exps[exp_row].clock_ps);
+        let clock = u64(exp_clock_ps);
         let gap = tx_time(flow_tx[tx].last_wire, rate, clock);
         let was = tx_time(flow_tx[tx].last_wire, flow_tx[tx].rate, clock);
         flow_tx[tx].next_avail += gap - was;
     }
     // Also where the rate stays: the timer may have been armed for another queue pair.
     let next_avail = flow_tx[tx].next_avail;
-    if nics[row].timer != NEVER && next_avail < nics[row].timer {
+    if own.timer != NEVER && next_avail < own.timer {
         let timer = max(next_avail, event.t);
-        nics[row].timer = timer;
+        own.timer = timer;
         nics[row].timer_d = lineage(timer - event.t, event.d);
     }
     set_rate(f, rate);

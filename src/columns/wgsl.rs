@@ -10,26 +10,59 @@ use super::{cc, flag, kind, meta, mode, qp, status, task};
 /// Columns whose Rust names are reserved words of WGSL. There they end in an underscore.
 const RESERVED: [&str; 2] = ["meta", "target"];
 
+/// Columns of an experiment that steps read often and that no system writes. `enter` copies them to private variables, which are called `exp_` and the
+/// column's name: a device reads its memory once a dispatch then, and not several times a packet.
+const CONSTANTS: [&str; 12] = [
+    "modes",
+    "cc",
+    "payload",
+    "data_overhead",
+    "ack_bytes",
+    "clock_ps",
+    "reserve",
+    "mask_words",
+    "rtt_cap",
+    "nic_len",
+    "port_len",
+    "end_len",
+];
+
 /// The WGSL name of a column.
 pub fn column(name: &str) -> String {
     if RESERVED.contains(&name) { format!("{name}_") } else { name.to_string() }
 }
 
+/// Lineages that are stored as vectors, so that a device reads one in three accesses: row and column. It must begin at a multiple of 16 bytes.
+const STORED_AS_VECTORS: (&str, &str) = ("PacketDetails", "d");
+
+/// The type of a lineage.
+const LINEAGE: &str = "array<u32, 12>";
+
 /// Declarations of all row structs.
 pub fn declarations() -> String {
-    let mut out = format!("alias Lineage = array<u32, {LINEAGE_WORDS}>;\n\n");
+    const { assert!(LINEAGE_WORDS == 12, "a lineage is three vectors") };
+    let mut out =
+        format!("alias Lineage = {LINEAGE};\nalias StoredLineage = array<vec4<u32>, {}>;\n\n", LINEAGE_WORDS / 4);
     for table in TABLES.iter().filter(|t| t.is_struct()) {
         let _ = writeln!(out, "struct {} {{", table.row);
         for field in table.columns {
-            let _ = writeln!(out, "    {}: {},", column(field.name), field.wgsl);
+            let ty = if STORED_AS_VECTORS == (table.row, field.name) {
+                "StoredLineage"
+            } else if field.wgsl == LINEAGE {
+                // A lineage has its name everywhere: two names of one array are two types in Metal's language.
+                "Lineage"
+            } else {
+                field.wgsl
+            };
+            let _ = writeln!(out, "    {}: {ty},", column(field.name));
         }
         let _ = writeln!(out, "}}\n");
     }
     out
 }
 
-/// Declarations of the tables, one storage buffer each, numbered as in [`TABLES`]; and of the variables with the experiment's first row in each,
-/// which `enter` sets.
+/// Declarations of the tables, one storage buffer each, numbered as in [`TABLES`]; and of the variables that `enter` sets: the experiment's first row in
+/// each table, and its constants.
 pub fn bindings() -> String {
     let mut out = String::new();
     for (binding, table) in TABLES.iter().enumerate() {
@@ -45,10 +78,17 @@ pub fn bindings() -> String {
     for (base, _, _) in &bases {
         let _ = writeln!(out, "var<private> {base}: u32;");
     }
+    for name in CONSTANTS {
+        let column = TABLES[0].columns.iter().find(|column| column.name == name).expect("the column is one of Exp");
+        let _ = writeln!(out, "var<private> exp_{name}: {};", column.wgsl);
+    }
     out.push_str("\nfn enter(row: u32) {\n    exp_row = row;\n");
     for (base, column, per) in &bases {
         let factor = if *per == 1 { String::new() } else { format!("{per}u * ") };
         let _ = writeln!(out, "    {base} = {factor}exps[row].{column};");
+    }
+    for name in CONSTANTS {
+        let _ = writeln!(out, "    exp_{name} = exps[row].{name};");
     }
     out.push_str("}\n\n");
     out

@@ -1,4 +1,4 @@
-//! Executes WGSL compute kernels on a CPU, one invocation after another, without a GPU and without a driver's compiler. KernelCounts every access of a storage
+//! Executes WGSL compute kernels on a CPU, one invocation after another, without a GPU and without a driver's compiler. Counts every access of a storage
 //! buffer and every operation. Finds races: two invocations that use one word with nothing between them, of which one writes it.
 //!
 //! The text is parsed by naga. Its functions become a list of simple instructions on *slots*, which hold one scalar each. Integers of 32 and 64 bits, booleans,

@@ -60,7 +60,7 @@ impl KernelCounts {
 /// Two invocations used a word with nothing between them, and one of them wrote it. What a device leaves there depends on chance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Race {
-    /// MemoryPlace of the buffer among the program's bindings.
+    /// Place of the buffer among the program's bindings.
     pub buffer: usize,
     /// The word of 32 bits.
     pub word: usize,

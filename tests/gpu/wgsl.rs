@@ -48,6 +48,21 @@ fn rows_have_one_layout_in_rust_and_wgsl() {
     assert_eq!(bindings, (0..source::N_BINDINGS).collect::<Vec<_>>());
 }
 
+/// In Metal's language two names of one array are two types, which cannot be assigned to each other.
+#[test]
+fn an_array_has_one_name() {
+    let module = module();
+    let mut names: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for (_, ty) in module.types.iter() {
+        if let naga::TypeInner::Array { base, size: naga::ArraySize::Constant(n), .. } = ty.inner {
+            let kind = format!("{n} x {:?}", module.types[base].inner);
+            names.entry(kind).or_default().push(ty.name.clone().unwrap_or_default());
+        }
+    }
+    names.retain(|_, names| names.len() > 1);
+    assert!(names.is_empty(), "{names:?}");
+}
+
 #[test]
 fn tables_are_written_by_the_systems_that_may() {
     let text = source::compose(128).unwrap();

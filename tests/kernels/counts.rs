@@ -16,7 +16,7 @@ const WARP: usize = 32;
 const LANES: u32 = 128;
 
 /// Workloads: name, steps that are counted, cluster and topology, workload, congestion controls.
-const WORKLOADS: [(&str, u32, &str, &str, &[&str]); 5] = [
+const WORKLOADS: [(&str, u64, &str, &str, &[&str]); 5] = [
     (
         "ring on rails",
         30,
@@ -82,21 +82,16 @@ struct Sums {
     room: u64,
 }
 
-/// KernelCounts `steps` steps of `t`: by the fused kernel, and system by system for the longest way. Both must leave the same bytes.
-fn count(kernels: &Kernels, mut t: OwnedTables, steps: u32) -> Sums {
+/// Counts `steps` steps of `t`: by the fused kernel, and system by system for the longest way. Both must leave the same bytes.
+fn count(kernels: &Kernels, mut t: OwnedTables, steps: u64) -> Sums {
     let mut sums = Sums::default();
     let mut fused = t.clone();
-    for _ in 0..steps {
-        for t in [&mut t, &mut fused] {
-            if t.exps[0].status == status::NEEDS_PACKETS {
-                grow::grow(&mut t.view(), u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{e}"));
-            }
-        }
-        if t.exps[0].status != status::RUNNING {
-            break;
-        }
-        let done = with_view(&mut fused, |t| kernels.run_fused(1, t, KernelDispatch::of([1; 3])));
+    while goes_on(&mut fused, steps) {
+        let left = steps - fused.exps[0].steps;
+        let done = with_view(&mut fused, |t| kernels.run_fused(left as u32, t, KernelDispatch::of([1; 3])));
         sums.counts.add(&done.counts);
+    }
+    while goes_on(&mut t, steps) {
         for (k, system) in SYSTEMS.iter().enumerate() {
             if !system.when.holds(&t.view()) {
                 continue;
@@ -107,11 +102,19 @@ fn count(kernels: &Kernels, mut t: OwnedTables, steps: u32) -> Sums {
             sums.operations += done.counts.operations;
             sums.add_longest(&done.by_invocation[..rows]);
         }
-        sums.steps += 1;
     }
     assert_eq!(difference(&fused, &t), None, "the fused kernel and the single systems differ");
+    sums.steps = t.exps[0].steps;
     sums.hops = packet_hops(&t.view());
     sums
+}
+
+/// Whether `t` has taken fewer than `steps` steps and is not over. It gets the packet records that it asks for.
+fn goes_on(t: &mut OwnedTables, steps: u64) -> bool {
+    if t.exps[0].status == status::NEEDS_PACKETS {
+        grow::grow(&mut t.view(), u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{e}"));
+    }
+    t.exps[0].status == status::RUNNING && t.exps[0].steps < steps
 }
 
 impl Sums {

@@ -8,6 +8,7 @@ mod executed;
 mod faults;
 mod fused;
 mod systems;
+mod text;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -19,12 +19,14 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 15] = [
+const FILES: [&str; 17] = [
     include_str!("../../../shaders/bindings.wgsl"),
     include_str!("../../../shaders/math.wgsl"),
     include_str!("../../../shaders/key.wgsl"),
     include_str!("../../../shaders/lists.wgsl"),
     include_str!("../../../shaders/mmu.wgsl"),
+    include_str!("../../../shaders/held_port.wgsl"),
+    include_str!("../../../shaders/held_nic.wgsl"),
     include_str!("../../../shaders/egress.wgsl"),
     include_str!("../../../shaders/rate.wgsl"),
     include_str!("../../../shaders/queue_pair.wgsl"),
