@@ -122,6 +122,11 @@ pub fn execute<S: Simulator>(args: &RunArgs, simulator: &S, interrupt: &Interrup
             .for_each(|line| say(line));
         say(&format!("results: {}", args.out.display()));
     }
+    if args.quiet && finished.failed > 0 {
+        let total = counted(finished.records.len(), "experiment");
+        let path = args.out.join("failed.csv");
+        tell(&format!("hyperfold: {} of {total} failed; {} says why", finished.failed, path.display()));
+    }
     warned |= !super::report::after_run(&args.out, args.quiet || args.json);
     let missing = finished.expected - finished.records.len();
     if outcome == Outcome::Interrupted && missing > 0 {

@@ -166,6 +166,10 @@ fn failures_are_told_once_as_they_happen_and_once_in_the_table() {
     assert_eq!(ran.stderr.matches("experiment 0 failed: limit").count(), 1, "{}", ran.stderr);
     assert!(ran.stdout.contains("1 of 1 experiment failed; failed.csv says why"), "{}", ran.stdout);
     assert_eq!(ran.stdout.matches("limit: packet_hops = 10 reached").count(), 1, "{}", ran.stdout);
+    // Nobody should have to guess what an exit code means.
+    let quiet = hyperfold(root.path(), &["run", "s.toml", "--out", "q", "--quiet"], &[]);
+    assert_eq!((quiet.code, quiet.stdout.as_str()), (1, ""));
+    assert_eq!(quiet.stderr, "hyperfold: 1 of 1 experiment failed; q/failed.csv says why\n");
 }
 
 #[test]
