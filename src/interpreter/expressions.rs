@@ -6,9 +6,7 @@ use naga::{
 
 use crate::error::CompileError;
 use crate::functions::{ExpressionValue, FunctionCompiler};
-use crate::instructions::{
-    Access, BinaryFunction, Instruction, Length, MemoryPlace, NO_SLOT, Root, SlotIdx, UnaryFunction,
-};
+use crate::instructions::{BinaryFunction, Instruction, Length, MemoryPlace, NO_SLOT, Root, SlotIdx, UnaryFunction};
 use crate::layout::{Element, element, is_wide, leaves};
 use crate::values::constant;
 
@@ -151,21 +149,17 @@ impl FunctionCompiler<'_, '_> {
     /// Loads what a pointer points to.
     pub(crate) fn load(&mut self, pointer: Handle<Expression>) -> Result<SlotIdx, CompileError> {
         let (place, inner) = (self.place(pointer)?, self.pointee(pointer)?);
-        let scalars = leaves(self.globals.module, &inner)?;
-        let to = self.new_slots(scalars.len());
+        let accesses = self.accesses(place, &inner)?;
+        let n = accesses.len() as u32;
+        let to = self.new_slots(accesses.len());
         match place.root {
             Root::Buffer(_) => {
-                let atomic = matches!(inner, TypeInner::Atomic(_));
-                for (k, leaf) in scalars.iter().enumerate() {
-                    let place = MemoryPlace { offset: place.offset + leaf.word, ..place };
-                    let access = Access { wide: leaf.wide, begins: k == 0, begins_piece: leaf.begins_piece, atomic };
-                    self.add(Instruction::LoadBuffer { to: to + k as u32, place, access });
+                for (to, (place, access)) in (to..).zip(accesses) {
+                    self.add(Instruction::LoadBuffer { to, place, access });
                 }
             }
-            Root::Own if place.dynamic == NO_SLOT => {
-                self.add(Instruction::Copy { to, from: place.offset, n: scalars.len() as u32 });
-            }
-            Root::Group | Root::Own => self.add(Instruction::Load { to, place, n: scalars.len() as u32 }),
+            Root::Own if place.dynamic == NO_SLOT => self.add(Instruction::Copy { to, from: place.offset, n }),
+            Root::Group | Root::Own => self.add(Instruction::Load { to, place, n }),
         }
         Ok(to)
     }

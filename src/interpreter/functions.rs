@@ -6,8 +6,8 @@ use naga::valid::FunctionInfo;
 use naga::{AddressSpace, Expression, Function, Handle, Module, Type, TypeInner};
 
 use crate::error::CompileError;
-use crate::instructions::{CONSTANT, Instruction, JumpTable, MemoryPlace, NO_SLOT, PRIVATE, Root, SlotIdx};
-use crate::layout::leaves_of;
+use crate::instructions::{Access, CONSTANT, Instruction, JumpTable, MemoryPlace, NO_SLOT, PRIVATE, Root, SlotIdx};
+use crate::layout::{Leaf, leaves, leaves_of};
 use crate::program::Binding;
 use crate::values::{constant, zeros};
 
@@ -143,6 +143,24 @@ impl<'a> FunctionCompiler<'a, '_> {
     /// Type of an expression.
     pub(crate) fn type_of(&self, expression: Handle<Expression>) -> &'a TypeInner {
         self.info[expression].ty.inner_with(&self.globals.module.types)
+    }
+
+    /// The scalars of `inner`, which lies at `place` in a buffer: where each is, and how it is accessed.
+    ///
+    /// # Errors
+    /// The type is unknown.
+    pub(crate) fn accesses(
+        &self,
+        place: MemoryPlace,
+        inner: &TypeInner,
+    ) -> Result<Vec<(MemoryPlace, Access)>, CompileError> {
+        let atomic = matches!(inner, TypeInner::Atomic(_));
+        let scalars = leaves(self.globals.module, inner)?.into_iter().enumerate();
+        let access = |(k, leaf): (usize, Leaf)| {
+            let access = Access { wide: leaf.wide, begins: k == 0, begins_piece: leaf.begins_piece, atomic };
+            (MemoryPlace { offset: place.offset + leaf.word, ..place }, access)
+        };
+        Ok(scalars.map(access).collect())
     }
 
     /// Type of what a pointer points to.

@@ -19,6 +19,24 @@ pub struct BufferCounts {
     pub store_bytes: u64,
 }
 
+impl BufferCounts {
+    /// Counts an access of a scalar, with the number of accesses and of bytes that `sums` picks. Returns its words; 0 if it is atomic, as atomic accesses are no
+    /// races.
+    #[inline]
+    fn count(&mut self, access: Access, sums: impl Fn(&mut BufferCounts) -> (&mut u64, &mut u64)) -> usize {
+        if access.atomic {
+            self.atomics += 1;
+            return 0;
+        }
+        let n_words = 1 + u64::from(access.wide);
+        let (accesses, bytes) = sums(self);
+        *accesses += u64::from(access.begins);
+        *bytes += 4 * n_words;
+        self.pieces += u64::from(access.begins_piece);
+        n_words as usize
+    }
+}
+
 /// What kernels did.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KernelCounts {
@@ -125,17 +143,9 @@ impl<'a, 'b> Memory<'a, 'b> {
     #[inline]
     pub(crate) fn load(&mut self, buffer: u32, word: u32, access: Access) -> u64 {
         let (b, first) = (buffer as usize, word as usize);
-        let bytes = 4 << u32::from(access.wide);
-        let counts = &mut self.counts.buffers[b];
-        if access.atomic {
-            counts.atomics += 1;
-        } else {
-            counts.loads += u64::from(access.begins);
-            counts.pieces += u64::from(access.begins_piece);
-            counts.load_bytes += bytes;
-            if !self.uses.is_empty() {
-                self.note_read(b, first, 1 + usize::from(access.wide));
-            }
+        let n_words = self.counts.buffers[b].count(access, |c| (&mut c.loads, &mut c.load_bytes));
+        if n_words > 0 && !self.uses.is_empty() {
+            self.note_read(b, first, n_words);
         }
         let words = &self.buffers[b];
         let low = words.get(first).copied().unwrap_or(0);
@@ -147,17 +157,9 @@ impl<'a, 'b> Memory<'a, 'b> {
     #[inline]
     pub(crate) fn store(&mut self, buffer: u32, word: u32, value: u64, access: Access) {
         let (b, first) = (buffer as usize, word as usize);
-        let bytes = 4 << u32::from(access.wide);
-        let counts = &mut self.counts.buffers[b];
-        if access.atomic {
-            counts.atomics += 1;
-        } else {
-            counts.stores += u64::from(access.begins);
-            counts.pieces += u64::from(access.begins_piece);
-            counts.store_bytes += bytes;
-            if !self.uses.is_empty() {
-                self.note_write(b, first, 1 + usize::from(access.wide));
-            }
+        let n_words = self.counts.buffers[b].count(access, |c| (&mut c.stores, &mut c.store_bytes));
+        if n_words > 0 && !self.uses.is_empty() {
+            self.note_write(b, first, n_words);
         }
         let words = &mut self.buffers[b];
         if let Some(low) = words.get_mut(first) {

@@ -4,8 +4,8 @@ use naga::{AtomicFunction, Block, Expression, Handle, ScalarKind, Statement, Swi
 
 use crate::error::CompileError;
 use crate::functions::{ExpressionValue, FunctionCode, FunctionCompiler};
-use crate::instructions::{Access, AtomicChange, Instruction, JumpTable, MemoryPlace, NO_SLOT, Root, SlotIdx};
-use crate::layout::{is_wide, leaves};
+use crate::instructions::{AtomicChange, Instruction, JumpTable, NO_SLOT, Root, SlotIdx};
+use crate::layout::is_wide;
 
 /// The target of a jump that is set later.
 const LATER: u32 = u32::MAX;
@@ -188,20 +188,16 @@ impl<'a, 'g> StatementCompiler<'a, 'g> {
     /// Stores the value in slots from `from` on where a pointer points to.
     fn store(&mut self, pointer: Handle<Expression>, from: SlotIdx) -> Result<(), CompileError> {
         let (place, inner) = (self.function.place(pointer)?, self.function.pointee(pointer)?);
-        let scalars = leaves(self.function.globals.module, &inner)?;
+        let accesses = self.function.accesses(place, &inner)?;
+        let n = accesses.len() as u32;
         match place.root {
             Root::Buffer(_) => {
-                let atomic = matches!(inner, TypeInner::Atomic(_));
-                for (k, leaf) in scalars.iter().enumerate() {
-                    let place = MemoryPlace { offset: place.offset + leaf.word, ..place };
-                    let access = Access { wide: leaf.wide, begins: k == 0, begins_piece: leaf.begins_piece, atomic };
-                    self.add(Instruction::StoreBuffer { from: from + k as u32, place, access });
+                for (from, (place, access)) in (from..).zip(accesses) {
+                    self.add(Instruction::StoreBuffer { from, place, access });
                 }
             }
-            Root::Own if place.dynamic == NO_SLOT => {
-                self.add(Instruction::Copy { to: place.offset, from, n: scalars.len() as u32 });
-            }
-            Root::Group | Root::Own => self.add(Instruction::Store { from, place, n: scalars.len() as u32 }),
+            Root::Own if place.dynamic == NO_SLOT => self.add(Instruction::Copy { to: place.offset, from, n }),
+            Root::Group | Root::Own => self.add(Instruction::Store { from, place, n }),
         }
         Ok(())
     }

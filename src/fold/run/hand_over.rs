@@ -25,10 +25,11 @@ const MIN_SHARE: u64 = 4;
 /// Number of judgements over an experiment (our choice).
 const JUDGEMENTS: u64 = 40;
 
-/// When experiments are handed over as they stand, to be stepped without folding. Changes no result.
+/// When experiments in which nothing was skipped are handed over as they stand, to be stepped without folding. Changes no result. An experiment that keeps
+/// skips that gained too little is handed over whatever this says.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum HandOver {
-    /// Never: folding steps them to their end.
+    /// Never: folding steps such experiments to their end.
     #[default]
     Never,
     /// Once nothing is skipped any more and little of them is known.

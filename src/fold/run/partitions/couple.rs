@@ -81,11 +81,9 @@ pub(crate) fn every_row(t: &Tables) -> NeededRows {
     }
 }
 
-/// Stops skipping from `at_ps` on, before anything happens at that instant. What was skipped or rounded so far stays as it is, so the experiment need not
-/// start over: from now on every packet is simulated. Partitions in progress are not remembered any more: other experiments may skip after what was
-/// recorded.
-///
-/// If something was skipped, results depend on `at_ps`, so it must depend on the experiment alone.
+/// Stops skipping from `at_ps` on, before anything happens at that instant: from now on every packet is simulated or looked up. Partitions in progress are
+/// not remembered any more: other experiments may skip after what was recorded.
+/// PRECONDITION: nothing was skipped or rounded so far. So results do not depend on `at_ps`.
 pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at_ps: u64, why: &str) -> Result<(), Stop> {
     log::info!("folding: experiment {}: from {} ns on nothing is skipped: {why}", t.exps[0].exp_id, at_ps / PS_PER_NS);
     let may_wait = std::mem::take(&mut run.ticket.may_wait);
