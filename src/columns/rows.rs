@@ -857,6 +857,12 @@ indexed_by! {
 }
 
 impl Exp {
+    /// Time at which the current step ends, in ps.
+    #[inline]
+    pub fn step_end(&self) -> u64 {
+        (self.now + self.step).min(self.time_limit)
+    }
+
     /// Whether round-trip times are needed.
     #[inline]
     pub fn measures_rtts(&self) -> bool {

@@ -1,6 +1,6 @@
 //! Growth of packet pools: it happens between steps, never inside one.
 
-use crate::cpu::switch::switches;
+use crate::cpu::switch::whole_switch;
 use hyperfold_columns::{IntVec, NicIdx, Packet, PacketIdx, SHARED_FLAGS, SwitchIdx, Tables, flag, status};
 
 /// Number of records that a switch gets at once when it has none left for a pause frame (our choice).
@@ -34,7 +34,7 @@ pub fn grow(t: &mut Tables, limit: u64) -> Result<(), TooManyPackets> {
     for s in 0..t.switches.len() {
         let row = &t.switches[s];
         // A switch that has finished this step needs no frames for it.
-        if row.independent & switches::DONE == 0 && row.free_n < row.need {
+        if row.independent & whole_switch::DONE == 0 && row.free_n < row.need {
             let (head, added) = add_records(t, row.free_head, row.need - row.free_n + 64, limit)?;
             t.switches[s].free_head = head;
             t.switches[s].free_n += added;

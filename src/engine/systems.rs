@@ -1,12 +1,13 @@
 //! The list of all systems of a step, in their order.
 //!
-//! Layer: engine; above the two twins. Everything that runs systems is generated from this list: the step of the CPU engine, the fused kernel's body,
-//! the entry point and the dispatch of each system on a GPU, and the loop of the parity tests. To add a system: one line here, `cpu/NAME.rs` with a
-//! function `row`, and `shaders/NAME.wgsl` with a function `NAME_row`. Computes nothing itself.
+//! Layer: engine; above the two twins. Everything that runs systems takes their order from this list: the step of the CPU engine on one thread or on
+//! several, the rows of a folded partition, the fused kernel's body, the entry point and the dispatch of each system on a GPU, and the loops of the
+//! parity tests. To add a system: one line here, `cpu/NAME.rs` with a function `row`, and `shaders/NAME.wgsl` with a function `NAME_row`. The compiler
+//! then asks each driver how its rows go through it. Computes nothing itself.
 
 use super::cpu::{advance, analytical, nic, schedule};
-use crate::cpu::switch::{classify, forward, forward_joint, plan, switches};
-use hyperfold_columns::{Exp, SHARED_FLAGS, Tables, flag, status};
+use crate::cpu::switch::{classify, forward, forward_joint, plan};
+use hyperfold_columns::{Exp, Tables, flag};
 
 /// The kind of row that a system processes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,12 +54,21 @@ impl RunCondition {
     /// Whether the system runs now. PRECONDITION: `t` holds one experiment.
     #[inline]
     pub fn holds(self, t: &Tables) -> bool {
-        let frames = || t.shared[SHARED_FLAGS as usize] & flag::NEEDS_FRAMES == 0;
+        let frames = || t.flags() & flag::NEEDS_FRAMES == 0;
         match self {
             RunCondition::NewStep => t.exps[0].phase == 0,
             RunCondition::Always => true,
             RunCondition::Frames => frames(),
             RunCondition::Gates => t.exps[0].gate_len > 0 && frames(),
+        }
+    }
+
+    /// [`RunCondition::holds`] for a block of rows of `stage`. No switch waits for the pause frames of another: a block of switches looks after its own.
+    #[inline]
+    fn holds_in(self, stage: StepStage, t: &Tables) -> bool {
+        match (stage, self) {
+            (StepStage::Switches, RunCondition::Frames) => true,
+            _ => self.holds(t),
         }
     }
 }
@@ -79,6 +89,8 @@ pub struct System {
     pub name: &'static str,
     /// Name of its WGSL entry point.
     pub entry: &'static str,
+    /// The stage that it is part of.
+    pub stage: StepStage,
     /// The kind of its rows, which says how many there are.
     pub rows: SystemRows,
     /// Condition under which it runs in a step.
@@ -95,7 +107,7 @@ pub struct System {
 impl System {
     /// Runs the system on the CPU over `rows` of one experiment, in that order, if its condition holds.
     pub fn run(&self, t: &mut Tables, rows: impl Iterator<Item = u32>) {
-        let end = step_end(t);
+        let end = t.exps[0].step_end();
         if self.when.holds(t) {
             rows.for_each(|row| (self.row)(t, row, end));
         }
@@ -103,10 +115,11 @@ impl System {
 }
 
 macro_rules! system {
-    ($name:ident, $rows:ident, $when:ident, $then:ident) => {
+    ($stage:ident, $name:ident, $rows:ident, $when:ident, $then:ident) => {
         System {
             name: stringify!($name),
             entry: concat!(stringify!($name), "_all"),
+            stage: StepStage::$stage,
             rows: SystemRows::$rows,
             when: RunCondition::$when,
             then: Then::$then,
@@ -117,61 +130,73 @@ macro_rules! system {
 }
 
 macro_rules! systems {
-    (
-        switches { $($first:ident, $first_rows:ident, $first_when:ident, $first_then:ident;)* }
-        $($name:ident, $rows:ident, $when:ident, $then:ident;)*
-    ) => {
-        /// All systems, in the order in which they run in a step.
-        pub const SYSTEMS: &[System] = &[
-            $(system!($first, $first_rows, $first_when, $first_then),)*
-            $(system!($name, $rows, $when, $then)),*
-        ];
-
-        /// Runs one step of an experiment on the CPU: the switch systems switch by switch, the other systems one after another.
-        ///
-        /// PRECONDITION: `t` holds exactly one experiment.
-        pub fn step(t: &mut Tables) {
-            let end = step_end(t);
-            switches::step(t, end);
-            $(if RunCondition::$when.holds(t) {
-                for row in 0..SystemRows::$rows.count(&t.exps[0]) {
-                    $name::row(t, row.into(), end);
-                }
-            })*
+    ($(
+        $(#[$doc:meta])*
+        stage $stage:ident, $run:ident over $Rows:ident {
+            $($(#[$row_doc:meta])* $name:ident, $rows:ident, $when:ident, $then:ident;)*
         }
+    )*) => {
+        /// Systems that a row goes through one after another before the next row does. A row of a stage sees nothing that another row does in the same
+        /// stage. So rows may come in any order, and on a CPU in blocks that stay in its caches. A GPU runs system by system, all rows at once.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum StepStage {
+            $($(#[$doc])* $stage,)*
+        }
+
+        /// All stages, in the order in which they run in a step.
+        pub const STAGES: &[StepStage] = &[$(StepStage::$stage),*];
+
+        /// All systems, in the order in which they run in a step.
+        pub const SYSTEMS: &[System] = &[$($(system!($stage, $name, $rows, $when, $then)),*),*];
+
+        $(
+            $(#[$doc])*
+            ///
+            /// A block of rows of this stage on a CPU: how it goes through each system, up to the end of the step in ps.
+            pub trait $Rows {
+                $($(#[$row_doc])* fn $name(&mut self, t: &mut Tables, end: u64);)*
+            }
+
+            /// Takes a block of rows through the systems of this stage, up to `end` in ps, where their conditions hold.
+            #[inline]
+            pub fn $run(t: &mut Tables, block: &mut impl $Rows, end: u64) {
+                $(if RunCondition::$when.holds_in(StepStage::$stage, t) {
+                    block.$name(t, end);
+                })*
+            }
+        )*
     };
 }
 
 systems! {
-    // `cpu/switch/switches.rs` runs them switch by switch.
-    switches {
+    /// Packets that arrive at switches go to their egress ports and on.
+    stage Switches, run_switches over SwitchRows {
+        /// Sorts the arrivals of ingresses by egress.
         plan,          Port,       NewStep, Barrier;
+        /// Decides which switches are independent. Switches that lack pause frames must not go on.
         classify,      Switch,     Always,  Barrier;
-        // `forward` runs ports of independent switches, `forward_joint` all other switches: no row is in both.
+        // No row is in both `forward` and `forward_joint`.
+        /// Forwards at the ports of independent switches.
         forward,       Port,       Frames,  GoOn;
+        /// Forwards at all other switches.
         forward_joint, Switch,     Frames,  Barrier;
     }
-    nic,           Nic,        Frames,  Barrier;
-    // On a GPU one invocation runs both.
-    schedule,      Experiment, Gates,   GoOn;
-    analytical,    Experiment, Gates,   Barrier;
-    advance,       Clocks,     Always,  Barrier;
-}
-
-/// Time at which the current step ends, in ps.
-pub fn step_end(t: &Tables) -> u64 {
-    let e = &t.exps[0];
-    (e.now + e.step).min(e.time_limit)
-}
-
-/// Runs one experiment on the CPU for at most `steps` steps, or until it stops.
-///
-/// PRECONDITION: `t` holds exactly one experiment.
-pub fn run(t: &mut Tables, steps: u32) {
-    for _ in 0..steps {
-        if t.exps[0].status != status::RUNNING {
-            return;
-        }
-        step(t);
+    /// NICs receive, send, and start what is due.
+    stage Nics, run_nics over NicRows {
+        /// Processes NICs.
+        nic,           Nic,        Frames,  Barrier;
+    }
+    /// Gates that all their signals have reached are served.
+    stage Gates, run_gates over GateRows {
+        // On a GPU one invocation runs both.
+        /// Delivers signals to their gates.
+        schedule,      Experiment, Gates,   GoOn;
+        /// Serves the gates that fired.
+        analytical,    Experiment, Gates,   Barrier;
+    }
+    /// The experiment goes on to its next event.
+    stage Clocks, run_clocks over ClockRows {
+        /// Finds the next event and decides whether the experiment goes on.
+        advance,       Clocks,     Always,  Barrier;
     }
 }

@@ -7,7 +7,8 @@ use rayon::prelude::*;
 
 use super::parallel::side_by_side::SideBySide;
 use super::parallel::threads::SpareThreads;
-use crate::{Engine, EngineError, SliceOutcome, grow, is_final, systems};
+use crate::cpu::whole_step;
+use crate::{Engine, EngineError, SliceOutcome, grow, is_final};
 use hyperfold_base::isolation::isolated;
 use hyperfold_columns::{Tables, status};
 
@@ -73,7 +74,7 @@ pub fn advance_one(
     while failure.is_none() && !is_final(t) && Instant::now() < end && !stop() {
         match &mut threads {
             Some((spare, side)) => side.advance(t, steps, spare, end, stop),
-            None => systems::run(t, steps),
+            None => whole_step::run(t, steps),
         }
         if t.exps[0].status == status::NEEDS_PACKETS {
             failure = grow::grow(t, packet_limit).err().map(|e| e.to_string());

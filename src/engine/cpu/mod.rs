@@ -7,7 +7,7 @@
 //! | `transport`, `cc` | queue pairs and their rates; one file for each congestion control |
 //! | `schedule`, `analytical`, `advance` | the systems with one row per experiment: gates, what is no packet, the next event |
 //! | `key`, `lists`, `math` | the order of events, packet lists, integers |
-//! | `engine`, `parallel` | the engine's interface; how threads are shared |
+//! | `whole_step`, `engine`, `parallel` | a step of all rows on one thread; the engine's interface; how threads are shared |
 
 pub mod advance;
 pub mod analytical;
@@ -22,5 +22,6 @@ pub mod schedule;
 pub mod switch;
 pub mod task;
 pub mod transport;
+pub mod whole_step;
 
-pub use super::systems::{run, step, step_end};
+pub use whole_step::{run, step};

@@ -253,7 +253,7 @@ fn simulate(
         if t.exps[0].now >= recorded.to_ps {
             return Some("the end of the window".to_string());
         }
-        let end = cpu::step_end(t);
+        let end = t.exps[0].step_end();
         cpu::step(t);
         // A step that waits for records continues later, at the same time.
         if t.exps[0].phase == 0 {

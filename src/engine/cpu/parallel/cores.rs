@@ -1,10 +1,11 @@
 //! Steps one experiment on several threads, with the same bytes as on one.
 //!
-//! Layer: engine. A step has these phases, with a barrier after each:
+//! Layer: engine. The stages of a step ([`STAGES`]) in their order make these phases, with a barrier after each:
 //!
-//! 1. Switches, group by group: `plan`, `classify` and `forward` of whole switches.
-//! 2. NICs.
-//! 3. Clocks: find their minimum. Before this phase the first thread serves gates; after it the first thread advances the experiment.
+//! - Switches: a phase for each group of whole switches.
+//! - NICs: one phase.
+//! - Gates: the first thread serves them.
+//! - Clocks: in one phase all threads find their minimum, in the next the first thread advances the experiment.
 //!
 //! Threads take blocks of rows, each from its own part first. Which thread processes a row changes nothing: within a phase no row sees what another
 //! row does, except for flags and counts, whose order does not matter.
@@ -17,8 +18,10 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use super::barrier::{Broken, SpinBarrier};
 use super::phases::SharedPieces;
 use super::switch_groups::SwitchGroups;
-use crate::cpu::switch::switches;
-use crate::cpu::{advance, analytical, nic, schedule, step_end};
+use crate::cpu::nic;
+use crate::cpu::switch::whole_switch;
+use crate::cpu::whole_step::WholeExperiment;
+use crate::systems::{NicRows, STAGES, StepStage, run_clocks, run_gates, run_nics};
 use hyperfold_base::isolation::isolated;
 use hyperfold_columns::{ClaimTable, NEVER, SwitchIdx, Tables, TaskIdx, flag, status};
 
@@ -66,7 +69,7 @@ pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut 
         barrier: SpinBarrier::new(threads),
         shares: sizes.map(|n| SharedPieces::of(n, threads)).collect(),
         earliest: AtomicU64::new(NEVER),
-        end: AtomicU64::new(step_end(t)),
+        end: AtomicU64::new(t.exps[0].step_end()),
         goes_on: AtomicBool::new(true),
         left: (0..threads).map(|_| Mutex::default()).collect(),
         claims: &claims,
@@ -103,6 +106,35 @@ pub fn run(t: &mut Tables, groups: &SwitchGroups, threads: usize, goes_on: &mut 
     }
 }
 
+/// The blocks of NICs that one thread takes.
+struct SharedNics<'s> {
+    pieces: &'s SharedPieces,
+    /// The thread's own part of the pieces.
+    part: usize,
+    /// Maximum number of NICs in a block.
+    a_block: usize,
+}
+
+impl NicRows for SharedNics<'_> {
+    fn nic(&mut self, t: &mut Tables, end: u64) {
+        while let Some(rows) = self.pieces.take(self.part, self.a_block) {
+            let last = rows.end as u32;
+            for n in rows {
+                nic::row_before(t, (n as u32).into(), last, end);
+            }
+        }
+    }
+}
+
+/// The earliest of the clocks, in ps, that thread `k` takes and no other.
+fn earliest_of(t: &Tables, clocks: &SharedPieces, k: usize) -> u64 {
+    let mut earliest = NEVER;
+    while let Some(rows) = clocks.take(k, CLOCKS_A_BLOCK) {
+        earliest = t.clocks[rows].iter().fold(earliest, |earliest, &at| earliest.min(at));
+    }
+    earliest
+}
+
 /// Data that only the first thread has: the tables as their owner has them, and the function that says whether to go on after a step.
 type Owner<'o, 't, 'w> = (&'o mut Tables<'w>, &'t mut dyn FnMut(&Tables) -> bool);
 
@@ -133,48 +165,60 @@ impl Team<'_> {
         let nics_a_block = (n_nics / (self.threads * BLOCKS_A_THREAD)).max(16).next_multiple_of(nic::TOGETHER as usize);
         while self.goes_on.load(Ordering::Relaxed) {
             let end = self.end.load(Ordering::Relaxed);
-            for (group, shares) in groups.iter().zip(&self.shares) {
-                let a_block = (group.len() / (self.threads * BLOCKS_A_THREAD)).max(1);
-                while let Some(rows) = shares.take(k, a_block) {
-                    for &s in &group[rows] {
-                        if switches::one(t, s, end) {
-                            self.leave_work(k, |left| left.lacking.push(s));
+            for stage in STAGES {
+                match stage {
+                    StepStage::Switches => {
+                        for (group, shares) in groups.iter().zip(&self.shares) {
+                            self.switches(k, t, (group, shares), end);
+                            self.end_phase(k)?;
                         }
                     }
-                }
-                self.end_phase(k)?;
-            }
-            // No thread raises this flag in the phases that follow.
-            if t.flags() & flag::NEEDS_FRAMES == 0 {
-                while let Some(rows) = nics.take(k, nics_a_block) {
-                    let last = rows.end as u32;
-                    for n in rows {
-                        nic::row_before(t, (n as u32).into(), last, end);
+                    StepStage::Nics => {
+                        // No thread raises the flag of this stage's condition in it or later.
+                        run_nics(t, &mut SharedNics { pieces: nics, part: k, a_block: nics_a_block }, end);
+                        self.leave_arrived(k, t);
+                        self.end_phase(k)?;
+                    }
+                    StepStage::Gates => {
+                        if let Some((all, _)) = &mut owner {
+                            self.finish_switches_and_nics(all);
+                            run_gates(all, &mut WholeExperiment::default(), end);
+                        }
+                        self.end_phase(k)?;
+                    }
+                    StepStage::Clocks => {
+                        self.earliest.fetch_min(earliest_of(t, clocks, k), Ordering::Relaxed);
+                        self.end_phase(k)?;
+                        if let Some((all, goes_on)) = &mut owner {
+                            self.advance(all, end, goes_on);
+                        }
+                        self.end_phase(k)?;
                     }
                 }
-                if let Some(got) = &mut t.got_later
-                    && !got.is_empty()
-                {
-                    self.leave_work(k, |left| left.got.append(got));
-                }
             }
-            self.end_phase(k)?;
-            if let Some((all, _)) = &mut owner {
-                self.finish_switches_and_nics(all);
-            }
-            self.end_phase(k)?;
-            let mut earliest = NEVER;
-            while let Some(rows) = clocks.take(k, CLOCKS_A_BLOCK) {
-                earliest = t.clocks[rows].iter().fold(earliest, |earliest, &at| earliest.min(at));
-            }
-            self.earliest.fetch_min(earliest, Ordering::Relaxed);
-            self.end_phase(k)?;
-            if let Some((all, goes_on)) = &mut owner {
-                self.advance(all, end, goes_on);
-            }
-            self.end_phase(k)?;
         }
         Ok(())
+    }
+
+    /// Processes switches of a `group` as thread `k`, while any are left that no thread has taken.
+    fn switches(&self, k: usize, t: &mut Tables, (group, shares): (&[SwitchIdx], &SharedPieces), end: u64) {
+        let a_block = (group.len() / (self.threads * BLOCKS_A_THREAD)).max(1);
+        while let Some(rows) = shares.take(k, a_block) {
+            for &s in &group[rows] {
+                if whole_switch::one(t, s, end) {
+                    self.leave_work(k, |left| left.lacking.push(s));
+                }
+            }
+        }
+    }
+
+    /// Leaves the messages that arrived at the NICs of thread `k` for the first thread.
+    fn leave_arrived(&self, k: usize, t: &mut Tables) {
+        if let Some(got) = &mut t.got_later
+            && !got.is_empty()
+        {
+            self.leave_work(k, |left| left.got.append(got));
+        }
     }
 
     /// Ends a phase for thread `k`: waits for all other threads.
@@ -194,7 +238,7 @@ impl Team<'_> {
         add(&mut self.left[k].lock().expect("only this thread has it now"));
     }
 
-    /// After the phases of switches and NICs: handles what the threads have left, and runs the gate systems.
+    /// After the phases of switches and NICs: handles what the threads have left.
     fn finish_switches_and_nics(&self, t: &mut Tables) {
         let mut lacking = Vec::new();
         for left in &self.left {
@@ -207,23 +251,20 @@ impl Team<'_> {
         if t.flags() & flag::NEEDS_FRAMES != 0 {
             // All other switches have finished this step.
             for s in SwitchIdx::all(t.exps[0].switch_len) {
-                t.switches[s].independent |= switches::DONE;
+                t.switches[s].independent |= whole_switch::DONE;
             }
             for s in lacking {
-                t.switches[s].independent &= !switches::DONE;
+                t.switches[s].independent &= !whole_switch::DONE;
             }
-        } else if t.exps[0].gate_len > 0 {
-            schedule::schedule(t);
-            analytical::analytical(t);
         }
     }
 
     /// Advances the experiment after a step that ended at `end` (ps), and prepares the next step.
     fn advance(&self, t: &mut Tables, end: u64, goes_on: &mut dyn FnMut(&Tables) -> bool) {
         let earliest = self.earliest.swap(NEVER, Ordering::Relaxed);
-        advance::advance_to(t, end, |_| earliest);
+        run_clocks(t, &mut WholeExperiment { earliest: Some(earliest) }, end);
         self.shares.iter().for_each(SharedPieces::reset);
-        self.end.store(step_end(t), Ordering::Relaxed);
+        self.end.store(t.exps[0].step_end(), Ordering::Relaxed);
         self.goes_on.store(t.exps[0].status == status::RUNNING && goes_on(t), Ordering::Relaxed);
     }
 }

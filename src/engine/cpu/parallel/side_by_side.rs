@@ -9,7 +9,7 @@ use super::cores;
 use super::switch_groups::SwitchGroups;
 use super::threads::SpareThreads;
 use super::trial::ThreadTrial;
-use crate::systems;
+use crate::cpu::whole_step;
 use hyperfold_columns::{Tables, mode};
 
 /// How one experiment is stepped, on one thread or on several.
@@ -47,7 +47,7 @@ impl SideBySide {
                     t.exps[0].steps < last_step && Instant::now() < end && !stop()
                 });
             }
-            None => systems::run(t, steps),
+            None => whole_step::run(t, steps),
         }
         spare.put(taken);
         let steps = t.exps[0].steps - before;

@@ -56,6 +56,13 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
     }
 }
 
+/// Whether switch `s`, about which [`classify`] decided, needs more pause frames than its pool has.
+#[inline]
+pub fn lacks_frames(t: &Tables, s: SwitchIdx) -> bool {
+    let row = &t.switches[s];
+    row.independent == 0 && row.free_n < row.need && t.exps[0].modes & mode::PFC != 0
+}
+
 /// Runs [`classify`] for one row, at every switch.
 #[inline]
 pub fn row(t: &mut Tables, s: SwitchIdx, _end: u64) {

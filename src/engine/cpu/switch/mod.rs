@@ -9,4 +9,4 @@ pub mod forward;
 pub mod forward_joint;
 pub mod mmu;
 pub mod plan;
-pub mod switches;
+pub mod whole_switch;

@@ -100,8 +100,7 @@ fn step_rows(
         grow::grow(t, run.limit).map_err(|e| Stop::Fail(e.to_string()))?;
         let mut lacking = take(&mut left.lacking);
         lacking.sort_unstable();
-        lacking.into_iter().for_each(|s| span.send(t, s, &mut left));
-        span.nics(t, 0..rows.nics.len(), &mut left);
+        run.threads.resume(t, &span, &lacking, &mut left);
     }
     left.nics.sort_unstable_by_key(|nics| nics.from);
     for nics in &mut left.nics {

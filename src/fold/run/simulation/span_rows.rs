@@ -8,9 +8,10 @@ use std::ops::Range;
 use crate::rows::buffer_guard::BufferGuard;
 use crate::rows::ingress_peaks::IngressPeaks;
 use crate::rows::partition_rows::PartitionRows;
-use hyperfold_columns::{FoldTrace, NicIdx, PortIdx, SHARED_HEADER, SwitchIdx, Tables, TaskIdx, mode};
+use hyperfold_columns::{FoldTrace, NicIdx, PortIdx, SHARED_HEADER, SwitchIdx, Tables, TaskIdx};
 use hyperfold_engine::cpu::nic;
-use hyperfold_engine::cpu::switch::{classify, forward, forward_joint, plan, switches};
+use hyperfold_engine::cpu::switch::{classify, forward, forward_joint, plan, whole_switch};
+use hyperfold_engine::systems::{NicRows, STAGES, StepStage, SwitchRows, run_nics, run_switches};
 
 /// Number of consecutive NICs whose arrivals are prefetched together.
 const TOGETHER: usize = nic::TOGETHER as usize;
@@ -50,36 +51,117 @@ pub(crate) struct NicsLeft {
     pub got: Vec<(TaskIdx, u64)>,
 }
 
+/// Rows of a partition at switches that go through the systems together: all of them, or those at one switch.
+#[derive(Clone)]
+pub(crate) struct SwitchBlock<'a, E, C> {
+    /// Link ends, with their places in the partition.
+    pub ends: E,
+    /// Ports that may forward.
+    pub ports: &'a [PortIdx],
+    /// The coupled ones among the switches.
+    pub coupled: C,
+}
+
 impl StepSpan<'_> {
-    /// Processes link ends (with their places) and ports of whole switches; `coupled` are the coupled ones among these switches.
+    /// Runs the stages of a step that rows of a partition go through, on one thread. `switches` does the work of the first one.
+    pub(crate) fn stages(
+        &self,
+        t: &mut Tables,
+        left: &mut SpanLeft,
+        mut switches: impl FnMut(&mut Tables, &mut SpanLeft),
+    ) {
+        for stage in STAGES {
+            match stage {
+                StepStage::Switches => switches(t, left),
+                StepStage::Nics if left.lacking.is_empty() => self.nics(t, 0..self.rows.nics.len(), left),
+                // Turns serve gates in the order of time, and find the next event.
+                StepStage::Nics | StepStage::Gates | StepStage::Clocks => {}
+            }
+        }
+    }
+
+    /// Processes a block of rows at switches.
     pub(crate) fn switches(
         &self,
         t: &mut Tables,
         peaks: &mut IngressPeaks,
-        (ends, ports): (impl Iterator<Item = (usize, PortIdx)> + Clone, &[PortIdx]),
-        coupled: impl Iterator<Item = SwitchIdx>,
+        block: SwitchBlock<impl Iterator<Item = (usize, PortIdx)> + Clone, impl Iterator<Item = SwitchIdx> + Clone>,
         left: &mut SpanLeft,
     ) {
-        let (nics, own, words) = (t.exps[0].nic_len, t.exps[0].end_len, t.exps[0].mask_words);
-        let end = self.end_ps;
-        let couples = !self.rows.switches.is_empty();
-        let due = |t: &Tables, port: PortIdx| t.clocks[port.end(nics).usize()] < end;
-        peaks.begin(self.start_ps, end);
-        switches::fetch_arrivals(t, ends.clone().map(|(_, port)| port), end);
-        for (place, port) in ends {
-            if !due(t, port) {
+        let due = Vec::new();
+        run_switches(t, &mut SpanSwitches { span: self, peaks, block, left, due }, self.end_ps);
+    }
+
+    /// Processes the NICs at these places. If threads share the rows, traced events and arrived messages are left for the caller.
+    pub(crate) fn nics(&self, t: &mut Tables, places: Range<usize>, left: &mut SpanLeft) {
+        let mut nics = SpanNics { span: self, places: places.clone(), held: Vec::new() };
+        run_nics(t, &mut nics, self.end_ps);
+        let held = nics.held;
+        let shared = t.got_later.is_some();
+        let traced = if shared { take(&mut t.fold_trace) } else { Vec::new() };
+        let got = t.got_later.as_mut().map_or_else(Vec::new, take);
+        if !(held.is_empty() && traced.is_empty() && got.is_empty()) {
+            left.nics.push(NicsLeft { from: places.start, held, traced, got });
+        }
+    }
+
+    /// Whether the ports of `s` are processed jointly where they affect each other.
+    fn is_joint(&self, s: SwitchIdx) -> bool {
+        !self.rows.switches.is_empty() && self.guard.is_joint(s)
+    }
+}
+
+/// How a block of rows at switches goes through the systems.
+struct SpanSwitches<'s, 'a, E, C> {
+    span: &'s StepSpan<'a>,
+    peaks: &'s mut IngressPeaks,
+    block: SwitchBlock<'a, E, C>,
+    left: &'s mut SpanLeft,
+    /// Joint switches that have something to do and enough pause frames.
+    due: Vec<SwitchIdx>,
+}
+
+impl<E, C> SwitchRows for SpanSwitches<'_, '_, E, C>
+where
+    E: Iterator<Item = (usize, PortIdx)> + Clone,
+    C: Iterator<Item = SwitchIdx> + Clone,
+{
+    #[inline]
+    fn plan(&mut self, t: &mut Tables, end: u64) {
+        let nics = t.exps[0].nic_len;
+        self.peaks.begin(self.span.start_ps, end);
+        whole_switch::fetch_arrivals(t, self.block.ends.clone().map(|(_, port)| port), end);
+        for (place, port) in self.block.ends.clone() {
+            if t.clocks[port.end(nics).usize()] < end {
+                plan::plan(t, port, end);
+                if !self.span.is_joint(t.ports[port].switch_idx) {
+                    charge(t, self.peaks, place, port, self.span.rows.peaks[place]);
+                }
+            }
+        }
+    }
+
+    /// The buffer guard proves that all other switches are independent.
+    #[inline]
+    fn classify(&mut self, t: &mut Tables, end: u64) {
+        for s in self.block.coupled.clone().filter(|&s| self.span.is_joint(s)) {
+            if !is_due(t, s, end) {
                 continue;
             }
-            plan::plan(t, port, end);
-            if !couples || !self.guard.is_joint(t.ports[port].switch_idx) {
-                count(t, peaks, place, port, self.rows.peaks[place]);
+            classify::classify(t, s);
+            if classify::lacks_frames(t, s) {
+                self.left.lacking.push(s);
+            } else {
+                self.due.push(s);
             }
         }
-        for s in coupled.filter(|&s| self.guard.is_joint(s)) {
-            self.coupled_switch(t, s, left);
-        }
-        for &port in ports {
-            if couples && self.guard.is_joint(t.ports[port].switch_idx) {
+    }
+
+    #[inline]
+    fn forward(&mut self, t: &mut Tables, end: u64) {
+        let (nics, own, words) = (t.exps[0].nic_len, t.exps[0].end_len, t.exps[0].mask_words);
+        for &port in self.block.ports {
+            if self.span.is_joint(t.ports[port].switch_idx) {
                 continue;
             }
             let first = plan::request_word(t, port, 0) as usize;
@@ -88,82 +170,86 @@ impl StepSpan<'_> {
                 let (draws, marks) = (t.ports[port].draws, t.ports[port].marks);
                 let wire = t.wires[t.ports[port].peer];
                 forward::forward(t, port, end);
-                if peaks.is_watching(t.ports[port].switch_idx) {
-                    peaks.departures(t, port, wire.tail);
+                if self.peaks.is_watching(t.ports[port].switch_idx) {
+                    self.peaks.departures(t, port, wire.tail);
                 }
                 let row = &t.ports[port];
-                left.drew |= row.draws != draws || (self.timers && row.marks != marks);
+                self.left.drew |= row.draws != draws || (self.span.timers && row.marks != marks);
             }
         }
-        left.peaks.extend(peaks.peaks());
-    }
-
-    /// Processes coupled switch `s`, after its arrivals are planned. If it lacks pause frames, it is left for the caller.
-    fn coupled_switch(&self, t: &mut Tables, s: SwitchIdx, left: &mut SpanLeft) {
-        let (nics, own) = (t.exps[0].nic_len, t.exps[0].end_len);
-        let ports = t.switches[s].ports();
-        let due = |t: &Tables, port: PortIdx| {
-            let row = &t.ports[port];
-            row.arr_n > 0 || row.in_frames.is_some() || t.clocks[port.end(nics).own_clock(own)] < self.end_ps
-        };
-        if !ports.clone().any(|port| due(t, port)) {
-            return;
-        }
-        classify::classify(t, s);
-        let row = &t.switches[s];
-        if row.independent == 0 && row.free_n < row.need && t.exps[0].modes & mode::PFC != 0 {
-            left.lacking.push(s);
-        } else {
-            self.send(t, s, left);
+        self.left.peaks.extend(self.peaks.peaks());
+        for k in 0..self.due.len() {
+            let s = self.due[k];
+            if t.switches[s].independent != 0 {
+                self.watch(t, s, |t| t.switches[s].ports().for_each(|port| forward::row(t, port, end)));
+            }
         }
     }
 
-    /// Lets coupled switch `s` send. After a drop, pauses of senders are random.
-    pub(crate) fn send(&self, t: &mut Tables, s: SwitchIdx, left: &mut SpanLeft) {
-        let ports = t.switches[s].ports();
+    #[inline]
+    fn forward_joint(&mut self, t: &mut Tables, end: u64) {
+        for k in 0..self.due.len() {
+            let s = self.due[k];
+            if t.switches[s].independent == 0 {
+                self.watch(t, s, |t| forward_joint::forward_joint(t, s, end));
+            }
+        }
+    }
+}
+
+impl<E, C> SpanSwitches<'_, '_, E, C> {
+    /// Lets joint switch `s` send, and notes whether something happened that is no function of the key. After a drop, pauses of senders are random.
+    fn watch(&mut self, t: &mut Tables, s: SwitchIdx, send: impl FnOnce(&mut Tables)) {
         let count = |t: &Tables| {
-            ports.clone().map(|port| &t.ports[port]).fold((0, 0, 0), |(draws, marks, drops), row| {
+            t.switches[s].ports().map(|port| &t.ports[port]).fold((0, 0, 0), |(draws, marks, drops), row| {
                 (draws + row.draws, marks + row.marks, drops + u64::from(row.drops))
             })
         };
         let before = count(t);
-        if t.switches[s].independent == 0 {
-            forward_joint::forward_joint(t, s, self.end_ps);
-        } else {
-            ports.clone().for_each(|port| forward::row(t, port, self.end_ps));
-        }
+        send(t);
         let after = count(t);
-        left.drew |= after.0 != before.0 || (self.timers && after.1 != before.1) || after.2 != before.2;
+        self.left.drew |= after.0 != before.0 || (self.span.timers && after.1 != before.1) || after.2 != before.2;
     }
+}
 
-    /// Processes the NICs at these places. If threads share the rows, traced events and arrived messages are left for the caller.
-    pub(crate) fn nics(&self, t: &mut Tables, places: Range<usize>, left: &mut SpanLeft) {
+/// Whether a port of `s` has something to do before `end`.
+fn is_due(t: &Tables, s: SwitchIdx, end: u64) -> bool {
+    let (nics, own) = (t.exps[0].nic_len, t.exps[0].end_len);
+    t.switches[s].ports().any(|port| {
+        let row = &t.ports[port];
+        row.arr_n > 0 || row.in_frames.is_some() || t.clocks[port.end(nics).own_clock(own)] < end
+    })
+}
+
+/// NICs at some places of a partition.
+struct SpanNics<'s, 'a> {
+    span: &'s StepSpan<'a>,
+    places: Range<usize>,
+    /// NICs that stopped because a queue pair needs rows outside the partition.
+    held: Vec<NicIdx>,
+}
+
+impl NicRows for SpanNics<'_, '_> {
+    #[inline]
+    fn nic(&mut self, t: &mut Tables, end: u64) {
         let own = t.exps[0].end_len;
-        let mut held = Vec::new();
-        for k in places.clone() {
-            if (k - places.start).is_multiple_of(TOGETHER) {
-                let together = &self.rows.nics[k..places.end.min(k + TOGETHER)];
-                nic::fetch_arrivals(t, together.iter().copied(), self.end_ps);
+        let nics = &self.span.rows.nics[self.places.clone()];
+        for (k, &n) in nics.iter().enumerate() {
+            if k.is_multiple_of(TOGETHER) {
+                nic::fetch_arrivals(t, nics[k..nics.len().min(k + TOGETHER)].iter().copied(), end);
             }
-            let n = self.rows.nics[k];
-            if t.clocks[n.usize()] < self.end_ps || t.clocks[n.end().own_clock(own)] < self.end_ps {
-                nic::nic(t, n, self.end_ps);
-                if t.clocks[n.end().own_clock(own)] < self.end_ps {
-                    held.push(n);
+            if t.clocks[n.usize()] < end || t.clocks[n.end().own_clock(own)] < end {
+                nic::nic(t, n, end);
+                if t.clocks[n.end().own_clock(own)] < end {
+                    self.held.push(n);
                 }
             }
-        }
-        let shared = t.got_later.is_some();
-        let traced = if shared { take(&mut t.fold_trace) } else { Vec::new() };
-        let got = t.got_later.as_mut().map_or_else(Vec::new, take);
-        if !(held.is_empty() && traced.is_empty() && got.is_empty()) {
-            left.nics.push(NicsLeft { from: places.start, held, traced, got });
         }
     }
 }
 
 /// Charges the planned arrivals to ingress `port`, at `place`, at once: an independent switch needs no more. `peak`: its known peak in bytes.
-fn count(t: &mut Tables, peaks: &mut IngressPeaks, place: usize, port: PortIdx, peak: u32) {
+fn charge(t: &mut Tables, peaks: &mut IngressPeaks, place: usize, port: PortIdx, peak: u32) {
     let row = &mut t.ports[port];
     let bytes = take(&mut row.arr_bytes);
     row.arr_n = 0;

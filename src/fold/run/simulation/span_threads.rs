@@ -1,6 +1,6 @@
 //! Runs one span of a partition on several threads, with the same bytes as on one.
 //!
-//! Layer: fold/run. Phases: the switches of each group, then the NICs. Threads take blocks of rows. Measured time decides whether several threads are
+//! Layer: fold/run. Phases: the switches of each group, and the NICs, in the order of the stages. Threads take blocks of rows. Measured time decides whether several threads are
 //! used at all.
 
 use std::mem::take;
@@ -9,16 +9,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock};
 use std::time::{Duration, Instant};
 
-use super::span_rows::{SpanLeft, StepSpan};
+use super::span_rows::{SpanLeft, StepSpan, SwitchBlock};
 use crate::memo::lock::lock;
 use crate::rows::ingress_peaks::IngressPeaks;
 use crate::rows::partition_rows::PartitionRows;
 use crate::rows::rows_by_switch::{GroupOfSwitch, RowsBySwitch};
-use hyperfold_columns::{ClaimTable, Tables};
+use hyperfold_columns::{ClaimTable, SwitchIdx, Tables};
 use hyperfold_engine::cpu::parallel::phases;
 use hyperfold_engine::cpu::parallel::phases::{SharedPieces, own_part};
 use hyperfold_engine::cpu::parallel::threads::SpareThreads;
 use hyperfold_engine::cpu::parallel::trial::{ThreadTrial, WORTH};
+use hyperfold_engine::systems::{STAGES, StepStage};
 
 /// Minimum number of link ends of a partition that is processed switch by switch (our choice).
 const MIN_ENDS: usize = 64;
@@ -88,14 +89,11 @@ impl SpanThreads {
     /// Runs the systems over the rows of `span`. Coupled switches that lack pause frames are left; then NICs are, too.
     pub(crate) fn step(&mut self, t: &mut Tables, span: &StepSpan, by_switch: Option<&RowsBySwitch>) -> SpanLeft {
         let Some(by_switch) = by_switch else {
-            let mut left = SpanLeft::default();
             let rows = span.rows;
             let ends = rows.ends.iter().copied().enumerate();
-            let coupled = rows.switches.iter().copied();
-            span.switches(t, &mut self.peaks[0], (ends, &rows.ports), coupled, &mut left);
-            if left.lacking.is_empty() {
-                span.nics(t, 0..rows.nics.len(), &mut left);
-            }
+            let block = SwitchBlock { ends, ports: &rows.ports, coupled: rows.switches.iter().copied() };
+            let mut left = SpanLeft::default();
+            span.stages(t, &mut left, |t, left| span.switches(t, &mut self.peaks[0], block.clone(), left));
             return left;
         };
         let arrivals = if self.spare.is_some() { arrivals(t, span) } else { 0 };
@@ -119,13 +117,18 @@ impl SpanThreads {
 
     fn on_one(&mut self, t: &mut Tables, span: &StepSpan, by_switch: &RowsBySwitch) -> SpanLeft {
         let mut left = SpanLeft::default();
-        for k in 0..by_switch.n_switches() {
-            switch(t, &mut self.peaks[0], span, by_switch, k, &mut left);
-        }
-        if left.lacking.is_empty() {
-            span.nics(t, 0..span.rows.nics.len(), &mut left);
-        }
+        span.stages(t, &mut left, |t, left| {
+            for k in 0..by_switch.n_switches() {
+                switch(t, &mut self.peaks[0], span, by_switch, k, left);
+            }
+        });
         left
+    }
+
+    /// Goes on with a step whose `lacking` switches have the pause frames now that they lacked.
+    pub(crate) fn resume(&mut self, t: &mut Tables, span: &StepSpan, lacking: &[SwitchIdx], left: &mut SpanLeft) {
+        let block = SwitchBlock { ends: std::iter::empty(), ports: &[], coupled: lacking.iter().copied() };
+        span.stages(t, left, |t, left| span.switches(t, &mut self.peaks[0], block.clone(), left));
     }
 
     fn on_several(&mut self, t: &mut Tables, span: &StepSpan, by_switch: &RowsBySwitch, threads: usize) -> SpanLeft {
@@ -136,9 +139,8 @@ impl SpanThreads {
         self.peaks.resize_with(self.peaks.len().max(threads), IngressPeaks::default);
         let n_nics = span.rows.nics.len();
         let nics_a_block = (n_nics / (threads * BLOCKS_A_THREAD)).max(1);
-        let groups = &by_switch.groups;
-        let sizes = groups.iter().map(Range::len).chain([n_nics]);
-        let shares: Vec<SharedPieces> = sizes.map(|n| SharedPieces::of(n, threads)).collect();
+        let phases = Phase::all(by_switch, n_nics);
+        let shares: Vec<SharedPieces> = phases.iter().map(|phase| SharedPieces::of(phase.len(), threads)).collect();
         let first = rayon::current_thread_index().unwrap_or(0);
         let lacking = AtomicUsize::new(0);
         // SAFETY: nothing grows, and `t` is not used until all threads have ended. Within a phase of `share`, a thread has the rows of the blocks it took. For
@@ -156,15 +158,15 @@ impl SpanThreads {
         let work = |k: usize, phase: u32| {
             let Worker { t, peaks, left } = &mut *lock(&workers[k]);
             let (phase, own) = (phase as usize, own_part(first, threads));
-            match groups.get(phase) {
-                Some(group) => {
+            match &phases[phase] {
+                Phase::Group(group) => {
                     while let Some(one) = shares[phase].take(own, 1) {
                         switch(t, peaks, span, by_switch, group.start + one.start, left);
                     }
                     lacking.fetch_add(left.lacking.len(), Ordering::Relaxed);
                 }
-                None if lacking.load(Ordering::Relaxed) > 0 => {}
-                None => {
+                Phase::Nics(_) if lacking.load(Ordering::Relaxed) > 0 => {}
+                Phase::Nics(_) => {
                     while let Some(places) = shares[phase].take(own, nics_a_block) {
                         span.nics(t, places, left);
                     }
@@ -172,7 +174,7 @@ impl SpanThreads {
             }
         };
         let n_phases = &mut self.n_phases;
-        phases::share(threads, groups.len() as u32 + 1, &work, &mut |_| {
+        phases::share(threads, phases.len() as u32, &work, &mut |_| {
             *n_phases = n_phases.wrapping_add(1);
             claims.iter().for_each(|table| table.next_phase(*n_phases));
         });
@@ -183,6 +185,34 @@ impl SpanThreads {
             all.add(worker.left);
         }
         all
+    }
+}
+
+/// A phase of a step that threads share.
+enum Phase {
+    /// The switches of a group, by their places in `RowsBySwitch`.
+    Group(Range<usize>),
+    /// All NICs, and how many there are.
+    Nics(usize),
+}
+
+impl Phase {
+    /// The phases that the stages of a step make, in their order.
+    fn all(by_switch: &RowsBySwitch, n_nics: usize) -> Vec<Phase> {
+        let of_stage = |stage: &StepStage| match stage {
+            StepStage::Switches => by_switch.groups.iter().cloned().map(Phase::Group).collect(),
+            StepStage::Nics => vec![Phase::Nics(n_nics)],
+            StepStage::Gates | StepStage::Clocks => Vec::new(),
+        };
+        STAGES.iter().flat_map(of_stage).collect()
+    }
+
+    /// Number of rows.
+    fn len(&self) -> usize {
+        match self {
+            Phase::Group(group) => group.len(),
+            Phase::Nics(n) => *n,
+        }
     }
 }
 
@@ -206,7 +236,8 @@ fn switch(
 ) {
     let rows_there = by_switch.rows_at(k);
     let coupled = span.rows.switches.iter().copied().filter(|&s| s == rows_there.switch);
-    span.switches(t, peaks, (rows_there.ends.iter().copied(), rows_there.ports), coupled, left);
+    let block = SwitchBlock { ends: rows_there.ends.iter().copied(), ports: rows_there.ports, coupled };
+    span.switches(t, peaks, block, left);
 }
 
 /// Approximate number of packets that arrive at switches in the span: all packets on wires whose first packet arrives in it.

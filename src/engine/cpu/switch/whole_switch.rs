@@ -1,77 +1,97 @@
-//! Runs the switch systems, one switch after another: `plan`, `classify`, then `forward` or `forward_joint`.
+//! Runs the switch systems, one whole switch after another.
 //!
 //! Within a step a switch does not see what another does, so the order of switches changes nothing. Going switch by switch, the packets that `plan`
 //! took off the wires are still in the processor's caches when `forward` sends them on. A GPU runs system by system, all switches at once.
 
 use super::{classify, forward, forward_joint, plan};
 use crate::cpu::lists::{LANES, fetch, fetch_rest};
-use hyperfold_columns::{LinkEndIdx, PacketIdx, PortIdx, SwitchIdx, Tables, flag, mode};
+use crate::systems::{SwitchRows, run_switches};
+use hyperfold_columns::{LinkEndIdx, PacketIdx, PortIdx, SwitchIdx, Tables};
 
-/// Value of `Switch::independent` while a step waits for pause frames: this switch was processed before the first one that lacked frames.
+/// Value of `Switch::independent` while a step waits for pause frames: this switch was processed, others were not.
 pub const DONE: u32 = 2;
 /// Minimum number of packets on their way to a switch for which prefetching pays (measured).
 const WORTH: u32 = 24;
 /// Maximum number of packets of one queue that are prefetched: those of all queues of a switch must stay in the cache (our choice).
 const MAX_PREFETCHED: u64 = 64;
 
-/// Processes all switches up to `end`. PRECONDITION: `t` holds one experiment.
-pub fn step(t: &mut Tables, end: u64) {
-    let resumed = t.exps[0].phase != 0;
-    let mut done = 0;
+/// Processes all switches up to `end`, or those that a step left which waits for pause frames. PRECONDITION: `t` holds one experiment.
+pub fn all(t: &mut Tables, end: u64) {
+    let mut lacking = false;
     for s in SwitchIdx::all(t.exps[0].switch_len) {
         if t.switches[s].independent & DONE != 0 {
             t.switches[s].independent &= !DONE;
+            if !lacking {
+                continue;
+            }
+        } else if one(t, s, end) {
+            if !lacking {
+                SwitchIdx::all(s.0).for_each(|s| t.switches[s].independent |= DONE);
+            }
+            lacking = true;
             continue;
         }
-        let arrivals = if resumed { true } else { plan_all(t, s, end) };
-        decide(t, s, arrivals, end);
-        if t.flags() & flag::NEEDS_FRAMES != 0 {
-            continue;
+        if lacking {
+            t.switches[s].independent |= DONE;
         }
-        send(t, s, arrivals, end);
-        done = s.0 + 1;
-    }
-    if t.flags() & flag::NEEDS_FRAMES != 0 {
-        SwitchIdx::all(done).for_each(|s| t.switches[s].independent |= DONE);
     }
 }
 
-/// Processes switch `s` up to `end`, at the beginning of a step. Returns whether it lacks pause frames to go on; then nothing has left it.
+/// Processes switch `s` up to `end`. Returns whether it lacks pause frames to go on; then nothing has left it.
+#[inline]
 pub fn one(t: &mut Tables, s: SwitchIdx, end: u64) -> bool {
-    let arrivals = plan_all(t, s, end);
-    decide(t, s, arrivals, end);
-    let row = &t.switches[s];
-    if row.independent == 0 && row.free_n < row.need && t.exps[0].modes & mode::PFC != 0 {
-        return true;
-    }
-    send(t, s, arrivals, end);
-    false
+    // Where `plan` does not run, it ran before, and something arrived.
+    let mut switch = WholeSwitch { s, arrivals: true, lacks: false };
+    run_switches(t, &mut switch, end);
+    switch.lacks
 }
 
-/// Decides whether `s` is independent in this step. `arrivals`: packets may arrive in it.
-#[inline]
-fn decide(t: &mut Tables, s: SwitchIdx, arrivals: bool, end: u64) {
-    if !arrivals && t.switches[s].congested_n == 0 {
-        // `classify` would find the same.
-        t.switches[s].independent = 1;
-    } else {
-        classify::row(t, s, end);
-    }
+/// One switch with all its ports.
+struct WholeSwitch {
+    s: SwitchIdx,
+    /// Whether packets arrive in this step.
+    arrivals: bool,
+    /// Whether it lacks pause frames.
+    lacks: bool,
 }
 
-/// Lets switch `s` send. If nothing arrives, only ports with an event of their own have something to do.
-#[inline]
-fn send(t: &mut Tables, s: SwitchIdx, arrivals: bool, end: u64) {
-    if t.switches[s].independent == 0 {
-        forward_joint::row(t, s, end);
-    } else {
+impl SwitchRows for WholeSwitch {
+    #[inline]
+    fn plan(&mut self, t: &mut Tables, end: u64) {
+        self.arrivals = plan_all(t, self.s, end);
+    }
+
+    #[inline]
+    fn classify(&mut self, t: &mut Tables, end: u64) {
+        if !self.arrivals && t.switches[self.s].congested_n == 0 {
+            // `classify` would find the same.
+            t.switches[self.s].independent = 1;
+        } else {
+            classify::row(t, self.s, end);
+            self.lacks = classify::lacks_frames(t, self.s);
+        }
+    }
+
+    /// If nothing arrives, only ports with an event of their own have something to do.
+    #[inline]
+    fn forward(&mut self, t: &mut Tables, end: u64) {
+        if t.switches[self.s].independent == 0 {
+            return;
+        }
         let own = (t.exps[0].end_len + t.exps[0].nic_len) as usize;
-        for port in t.switches[s].ports() {
-            if arrivals {
+        for port in t.switches[self.s].ports() {
+            if self.arrivals {
                 forward::row(t, port, end);
             } else if t.clocks[own + port.usize()] < end {
                 forward::forward(t, port, end);
             }
+        }
+    }
+
+    #[inline]
+    fn forward_joint(&mut self, t: &mut Tables, end: u64) {
+        if !self.lacks {
+            forward_joint::row(t, self.s, end);
         }
     }
 }
