@@ -87,7 +87,7 @@ fn start_next(port: u32, event: EventKey, joint: bool) {
     } else {
         x = tx_time(wire, ports[port_base + port].rate, u64(exp_clock_ps));
     }
-    port_transmit(port, p, wire, x, event);
+    egress_transmit(port, p, wire, x, event);
 }
 
 // Takes the first waiting pause frame, to be sent. Returns its bytes.
@@ -170,7 +170,7 @@ fn push_int(port: u32, p: u32, now: u64) {
 }
 
 // Puts `p` on the wire.
-fn port_transmit(port: u32, p: u32, wire: u32, x: u64, event: EventKey) {
+fn egress_transmit(port: u32, p: u32, wire: u32, x: u64, event: EventKey) {
     held.busy = 1u;
     held.busy_until = event.t + x;
     ports[port_base + port].busy_d = lineage(x, event.d);

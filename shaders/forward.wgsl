@@ -15,7 +15,7 @@ fn gather(port: u32) -> u32 {
     }
     var top = 0u;
     for (var w = 0u; w < words; w++) {
-        let word = want_word(port, w * 32u);
+        let word = request_word(port, w * 32u);
         var bits = atomicLoad(&shared_words[word]);
         atomicStore(&shared_words[word], 0u);
         while bits != 0u {
@@ -83,11 +83,11 @@ fn first_port_event(port: u32, list: u32, arrival: Packet, completes: u64, frame
 }
 
 // Whether `port` of an independent switch has anything to do before `end`.
-fn forward_due(port: u32, end: u64) -> bool {
+fn forward_is_due(port: u32, end: u64) -> bool {
     let row = port_base + port;
     let words = exp_mask_words;
     for (var w = 0u; w < words; w++) {
-        if atomicLoad(&shared_words[want_word(port, w * 32u)]) != 0u {
+        if atomicLoad(&shared_words[request_word(port, w * 32u)]) != 0u {
             return true;
         }
     }
@@ -148,7 +148,7 @@ fn forward(port: u32, end: u64) {
 // `forward` for a row: at ports of independent switches, where there is something to do.
 fn forward_row(port: u32, end: u64) {
     if switches[switch_base + ports[port_base + port].switch_idx].independent != 0u {
-        if forward_due(port, end) {
+        if forward_is_due(port, end) {
             forward(port, end);
         }
     }

@@ -16,7 +16,7 @@ struct JointEvent {
 }
 
 // The first event before `end` at the ports from `port_first` up to but not `last`. Only ports whose clock says that they are the first are read.
-fn next_joint_event(port_first: u32, last: u32, end: u64) -> JointEvent {
+fn forward_joint_next_event(port_first: u32, last: u32, end: u64) -> JointEvent {
     var next = JointEvent(no_event(), AT_COMPLETION, port_first);
     var earliest = NEVER;
     var tie_end = port_first;
@@ -65,9 +65,9 @@ fn forward_joint(s: u32, end: u64) {
         ports[port_base + port].arr_n = 0u;
         note_next(port);
     }
-    sum_buffer(port_first, port_end);
+    sum_ports(port_first, port_end);
     loop {
-        let first = next_joint_event(port_first, port_end, end);
+        let first = forward_joint_next_event(port_first, port_end, end);
         let next = first.event;
         if next.t >= end {
             break;

@@ -5,7 +5,7 @@
 var<private> pause_port: u32;
 var<private> resume_port: u32;
 
-// Buffer use of the switch at hand, summed over its ports: shared bytes, and all bytes. `sum_buffer` sets them, and charges and releases keep them up to date.
+// Buffer use of the switch at hand, summed over its ports: shared bytes, and all bytes. `sum_ports` sets them, and charges and releases keep them up to date.
 var<private> buffer_used: u64;
 var<private> buffer_held: u64;
 
@@ -15,7 +15,7 @@ fn shared_of(port: u32) -> u32 {
 }
 
 // Sums the buffer use of the ports from `port_first` up to but not `port_end`, which are all of a switch.
-fn sum_buffer(port_first: u32, port_end: u32) {
+fn sum_ports(port_first: u32, port_end: u32) {
     buffer_used = 0lu;
     buffer_held = 0lu;
     for (var port = port_first; port < port_end; port++) {

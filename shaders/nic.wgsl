@@ -234,10 +234,7 @@ fn may_send(tx: u32, paused: bool) -> bool {
     if paused || flow_tx[tx].snd_nxt >= flow_tx[tx].size {
         return false;
     }
-    let outstanding = flow_tx[tx].snd_nxt - flow_tx[tx].snd_una;
-    let win = flow_tx[tx].win;
-    let loss_window = flow_tx[tx].loss_window;
-    return (win == 0lu || outstanding < win) && (loss_window == 0lu || outstanding < loss_window);
+    return is_within_windows(tx);
 }
 
 // The queue pair whose turn it is, its timers run; if there is none, the timer is set.

@@ -2,7 +2,7 @@
 // (twin: `src/engine/cpu/switch/plan.rs`).
 
 // Word in which `ingress` (index in its switch) tells egress `port` that it has something for it.
-fn want_word(port: u32, ingress: u32) -> u32 {
+fn request_word(port: u32, ingress: u32) -> u32 {
     return shared_base + SHARED_HEADER + exp_port_len + port * exp_mask_words + ingress / 32u;
 }
 
@@ -52,7 +52,7 @@ fn plan(port: u32, first_t: u64, end: u64) {
         n += 1u;
         let entry = plan_first + egress;
         // Only this ingress sets this bit, so the old value tells whether the list is new.
-        let old = atomicOr(&shared_words[want_word(egress, local)], bit);
+        let old = atomicOr(&shared_words[request_word(egress, local)], bit);
         if (old & bit) == 0u {
             plans[entry].head = p;
         } else {

@@ -22,7 +22,7 @@ fn begin_chain() {
 }
 
 // Puts task `i` at the end of those that end at this instant.
-fn add_to_chain(i: u32) {
+fn chain_add(i: u32) {
     tasks[task_base + i].next = NONE;
     if chain_tail == NONE {
         chain_head = i;
@@ -32,8 +32,8 @@ fn add_to_chain(i: u32) {
     chain_tail = i;
 }
 
-// The first of NIC `n`'s tasks under way is due. Returns whether the NIC may have something to send, as `post` does.
-fn due(n: u32, now: u64) -> bool {
+// Removes the first of NIC `n`'s tasks under way from its list and returns it.
+fn task_take(n: u32) -> u32 {
     let row = nic_base + n;
     let i = nics[row].task_head;
     let next = tasks[task_base + i].next;
@@ -43,12 +43,18 @@ fn due(n: u32, now: u64) -> bool {
     } else {
         nics[row].next_task = tasks[task_base + next].at;
     }
+    return i;
+}
+
+// The first of NIC `n`'s tasks under way is due. Returns whether the NIC may have something to send, as `post` does.
+fn due(n: u32, now: u64) -> bool {
+    let i = task_take(n);
     let what = tasks[task_base + i].flags;
     if (what & TASK_MESSAGE) != 0u {
         tasks[task_base + i].flags = what | TASK_READY;
         return post(n, tasks[task_base + i].flow, now);
     }
-    add_to_chain(i);
+    chain_add(i);
     return false;
 }
 
@@ -86,12 +92,12 @@ fn drain(n: u32, now: u64) {
                 chain_tail = NONE;
             }
         }
-        end_task(n, i, now);
+        task_end(n, i, now);
     }
 }
 
 // Task `i` ends.
-fn end_task(n: u32, i: u32, now: u64) {
+fn task_end(n: u32, i: u32, now: u64) {
     let row = task_base + i;
     tasks[row].done = now;
     atomicSub(&shared_words[shared_base + SHARED_FLOWS_LEFT], 1u);
@@ -112,21 +118,21 @@ fn release_all(n: u32, first: u32, count: u32, now: u64) {
             let waits = tasks[task_base + edge].waits - 1u;
             tasks[task_base + edge].waits = waits;
             if waits == 0u {
-                release_task(n, edge, now);
+                task_release(n, edge, now);
             }
         }
     }
 }
 
 // Nothing keeps task `i` any more: it gets under way, or, no message and without delay, ends at once.
-fn release_task(n: u32, i: u32, now: u64) {
+fn task_release(n: u32, i: u32, now: u64) {
     let row = task_base + i;
     let delay = tasks[row].delay;
     tasks[row].at = now + delay;
     if delay > 0lu || (tasks[row].flags & TASK_MESSAGE) != 0u {
         under_way(n, i);
     } else {
-        add_to_chain(i);
+        chain_add(i);
     }
 }
 
@@ -188,7 +194,7 @@ fn post(n: u32, f: u32, now: u64) -> bool {
         if has_mode(MODE_FRESH_QP) || flow_tx[tx].snd_nxt >= flow_tx[tx].size {
             must_kick = true;
         }
-        start_message(n, f, now);
+        task_start(n, f, now);
         tasks[row].at = now;
         flow_tx[tx].size += tasks[row].bytes;
         flow_tx[tx].msg_post = tasks[row].follow;
@@ -198,7 +204,7 @@ fn post(n: u32, f: u32, now: u64) -> bool {
 
 // A message is about to be posted on queue pair `f`, which joins the NIC's order. A new queue pair sends at line rate, as does each where
 // messages start with new state. An idle one forgets telemetry and round-trip times, which say nothing after a pause.
-fn start_message(n: u32, f: u32, now: u64) {
+fn task_start(n: u32, f: u32, now: u64) {
     let tx = flow_base + f;
     if (flow_tx[tx].flags & QP_CREATED) == 0u {
         create(n, f, now);

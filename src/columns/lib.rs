@@ -5,7 +5,8 @@
 //! | [`rows`] | the row types: what a NIC, port, switch, queue pair, task, packet and experiment are made of |
 //! | [`tables`] | the tables of one experiment: borrowed from a batch ([`Tables`]) or standing alone ([`OwnedTables`]) |
 //! | [`wgsl`] | WGSL's declarations, made from the Rust ones |
-//! | `registry` | one line for each table: its row type, and where it lives |
+//! | `registry`, `table_list` | one line for each table: its row type, and where it lives; what is made of it |
+//! | `spans` | which rows of which table belong to which experiment |
 //! | `index` | row indices, one type for each table |
 //! | `claims`, `column` | rows lent to threads, one writer each |
 //!
@@ -21,6 +22,8 @@ mod index;
 mod registry;
 mod row;
 pub mod rows;
+mod spans;
+mod table_list;
 pub mod tables;
 pub mod wgsl;
 
@@ -29,9 +32,9 @@ pub use column::{Column, MessageRow};
 pub use index::{EndOwner, FlowIdx, LinkEndIdx, NONE, NicIdx, PacketIdx, PortIdx, SwitchIdx, TaskIdx};
 pub use row::{Field, Row};
 pub use rows::*;
-pub use tables::{
-    Columns, EngineTables, FoldHints, FoldTrace, N_TABLES, OwnedTables, Span, TABLES, Table, Tables, View,
-};
+pub use spans::{ColumnRow, Spans};
+pub use table_list::{N_TABLES, TABLES, Table};
+pub use tables::{Columns, EngineTables, FoldHints, FoldTrace, OwnedTables, Tables, View};
 
 /// "Never": the time of an empty clock, in ps.
 pub const NEVER: u64 = u64::MAX;

@@ -13,54 +13,12 @@ use super::claims::{ClaimTable, Claims};
 use super::column::Column;
 use super::index::{FlowIdx, PortIdx, TaskIdx};
 use super::registry::every_table;
-use super::row::{Field, Row};
+use super::spans::{ColumnRow, Spans};
+use super::table_list::N_TABLES;
 use super::{
     Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, PacketDetails, Plan, Port, RttSample, SHARED_FLAGS,
     SHARED_FLOWS_LEFT, Signal, Switch, Task, Wire,
 };
-
-/// A range of rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Span {
-    /// Index of the first row.
-    pub base: usize,
-    /// Number of rows.
-    pub len: usize,
-}
-
-/// Description of a table, without its rows.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Table {
-    /// Name of the field of [`Tables`].
-    pub name: &'static str,
-    /// Name of the row type; `u32` or `u64` if a row is a word.
-    pub row: &'static str,
-    /// Size of a row, in bytes.
-    pub row_bytes: usize,
-    /// Columns of a row; `word` alone if a row is a word.
-    pub columns: &'static [Field],
-    /// Name of the storage buffer in WGSL.
-    pub wgsl: &'static str,
-    /// Type of its elements in WGSL.
-    pub wgsl_row: &'static str,
-    /// In WGSL: the variable that holds the experiment's first row, the column of its header that it is read from, and the factor between them.
-    /// `None`: the table of headers.
-    pub base: Option<(&'static str, &'static str, u32)>,
-    /// Systems whose kernels may write the table. If empty, kernels only read it.
-    pub written_by: &'static [&'static str],
-}
-
-impl Table {
-    /// Whether a row is a struct with named columns, not a word.
-    pub fn is_struct(&self) -> bool {
-        self.row != self.columns[0].wgsl
-    }
-
-    /// Whether no kernel writes it.
-    pub fn is_read_only(&self) -> bool {
-        self.written_by.is_empty()
-    }
-}
 
 macro_rules! define_tables {
     (
@@ -70,43 +28,6 @@ macro_rules! define_tables {
         engine { $($(#[$meta:meta])* $name:ident: $Row:ident, $base:ident x $per:literal of $len:ident,
             as ($wgsl:literal, $wgsl_row:literal, $wgsl_base:literal), written by [$($writer:ident),*];)* }
     ) => {
-        /// Number of tables.
-        pub const N_TABLES: usize = [stringify!($header), $(stringify!($col),)* $(stringify!($name)),*].len();
-
-        /// Every table, in the order of the WGSL bindings.
-        pub const TABLES: [Table; N_TABLES] = [
-            Table {
-                name: stringify!($header),
-                row: <$Header as Row>::NAME,
-                row_bytes: size_of::<$Header>(),
-                columns: <$Header as Row>::FIELDS,
-                wgsl: $hwgsl,
-                wgsl_row: $hrow,
-                base: None,
-                written_by: &[$(stringify!($hwriter)),*],
-            },
-            $(Table {
-                name: stringify!($col),
-                row: <$Col as Row>::NAME,
-                row_bytes: size_of::<$Col>(),
-                columns: <$Col as Row>::FIELDS,
-                wgsl: $cwgsl,
-                wgsl_row: $cwgsl_row,
-                base: Some(($cwgsl_base, stringify!($cbase), $cper)),
-                written_by: &[$(stringify!($cwriter)),*],
-            },)*
-            $(Table {
-                name: stringify!($name),
-                row: <$Row as Row>::NAME,
-                row_bytes: size_of::<$Row>(),
-                columns: <$Row as Row>::FIELDS,
-                wgsl: $wgsl,
-                wgsl_row: $wgsl_row,
-                base: Some(($wgsl_base, stringify!($base), $per)),
-                written_by: &[$(stringify!($writer)),*],
-            },)*
-        ];
-
         /// Every table of one experiment, as engines use them: slices of the columns in which experiments stand side by side, and tables that only
         /// the engine has. `exps` has one row, the header.
         #[derive(Debug, Default, PartialEq, Eq)]
@@ -154,29 +75,27 @@ macro_rules! define_tables {
         }
 
         impl<'w> Columns<'w> {
-            /// Splits off the rows of the first experiment. They are combined with the tables in `engine`; if that is `None`, the result has only the
-            /// header.
+            /// The tables of each experiment: its slice of every column, with the tables in `engines`. Where that is `None`, they have only the header.
             ///
-            /// PRECONDITION: there is at least one experiment.
-            pub fn take_first(&mut self, engine: Option<EngineTables>) -> Tables<'w> {
-                let ($header, rest) = take(&mut self.$header).split_at_mut(1);
-                self.$header = rest;
-                $(
-                    let ($col, rest) = take(&mut self.$col).split_at_mut($cper * $header[0].$clen as usize);
-                    self.$col = rest;
-                )*
-                let $header = Column::from($header);
-                match engine {
-                    Some(engine) => Tables {
-                        $header,
-                        $($col: Column::from($col),)*
-                        $($name: engine.$name.into(),)*
-                        fold_trace: engine.fold_trace,
-                        fold_hints: engine.fold_hints,
-                        got_later: None,
-                    },
-                    None => Tables { $header, ..Tables::default() },
-                }
+            /// PRECONDITION: `spans` are those of these columns, and `engines` has an entry for each experiment.
+            pub fn split(self, spans: &Spans, engines: impl IntoIterator<Item = Option<EngineTables>>) -> Vec<Tables<'w>> {
+                let (mut $header, $(mut $col),*) = (self.$header, $(self.$col),*);
+                let tables = (0..spans.len()).zip(engines).map(|(k, engine)| {
+                    let $header = Column::from(first_rows(&mut $header, spans, k));
+                    $(let $col = Column::from(first_rows(&mut $col, spans, k));)*
+                    match engine {
+                        Some(engine) => Tables {
+                            $header,
+                            $($col,)*
+                            $($name: engine.$name.into(),)*
+                            fold_trace: engine.fold_trace,
+                            fold_hints: engine.fold_hints,
+                            got_later: None,
+                        },
+                        None => Tables { $header, ..Tables::default() },
+                    }
+                });
+                tables.collect()
             }
         }
 
@@ -342,23 +261,6 @@ macro_rules! define_tables {
             }
         }
 
-        impl $Header {
-            /// The header for tables that hold the rows of several experiments. `first[i]` is this experiment's first row in table `i` of [`TABLES`].
-            pub fn with_bases(mut self, first: &[u64; N_TABLES]) -> $Header {
-                let mut first = first.iter().skip(1);
-                $(self.$cbase = (first.next().expect("an entry for each table") / $cper) as u32;)*
-                $(self.$base = (first.next().expect("an entry for each table") / $per) as u32;)*
-                self
-            }
-
-            /// The header for an experiment that is alone in its tables.
-            pub fn without_bases(mut self) -> $Header {
-                $(self.$cbase = 0;)*
-                $(self.$base = 0;)*
-                self
-            }
-        }
-
         impl OwnedTables {
             /// An experiment with the lengths that `exp` says; `fill` sets the bytes of each table. Tests make arbitrary tables with it.
             pub fn filled(exp: $Header, mut fill: impl FnMut(&mut [u8])) -> OwnedTables {
@@ -377,6 +279,13 @@ macro_rules! define_tables {
     };
 }
 every_table!(define_tables!);
+
+/// Splits the rows of experiment number `k` off `column`, whose first rows they are.
+fn first_rows<'w, R: ColumnRow>(column: &mut &'w mut [R], spans: &Spans, k: usize) -> &'w mut [R] {
+    let (rows, rest) = take(column).split_at_mut(spans.rows::<R>(k).len());
+    *column = rest;
+    rows
+}
 
 /// Folding's knowledge about an experiment on the CPU, and its requests to the systems. No column. The default changes nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -14,6 +14,7 @@ mod pages;
 mod presets;
 mod registries;
 mod tables;
+mod twins;
 mod type_names;
 mod unsafe_code;
 mod words;

@@ -81,15 +81,16 @@ pub fn return_record(t: &mut Tables, p: PacketIdx) -> PacketIdx {
         let mut q = pk.records();
         while q.is_some() {
             let next = t.packets[q].next;
-            to_nic(t, owner, q);
+            return_to_pool(t, owner, q);
             q = next;
         }
     }
-    to_nic(t, owner, p);
+    return_to_pool(t, owner, p);
     pk.next
 }
 
-fn to_nic(t: &mut Tables, n: NicIdx, p: PacketIdx) {
+/// Puts record `p` into the pool of NIC `n`.
+fn return_to_pool(t: &mut Tables, n: NicIdx, p: PacketIdx) {
     let row = &mut t.nics[n];
     t.packets[p].next = row.free_head;
     row.free_head = p;

@@ -62,6 +62,12 @@ pub fn fetch_rest(t: &Tables, p: PacketIdx) {
     }
 }
 
+/// Arrival time of the head of a list of arrivals, in ps; `NEVER` if the list is empty.
+#[inline]
+pub fn arrival_time(t: &Tables, p: PacketIdx) -> u64 {
+    if p.is_none() { NEVER } else { t.packets[p].t }
+}
+
 /// Puts packet `p`, whose arrival time is set, on the wire to link end `end`.
 #[inline]
 pub fn wire_push(t: &mut Tables, end: LinkEndIdx, p: PacketIdx) {

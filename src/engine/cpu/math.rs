@@ -1,4 +1,4 @@
-//! Integer helpers, with the same names and results as in `shaders/math.wgsl`.
+//! Integer helpers (twin: `shaders/math.wgsl`, with the same results).
 
 /// The number 1.0 in q32.
 pub const ONE_Q32: u64 = 1 << 32;

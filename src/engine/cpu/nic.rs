@@ -10,7 +10,7 @@ use super::math::{hash32, tx_time};
 use super::task;
 use super::transport::{queue_pair, receiver, sender};
 use hyperfold_columns::{
-    FlowIdx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta, mode, qp,
+    FlowIdx, FlowTx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta, mode, qp,
 };
 
 /// Number of consecutive NICs whose arrivals are prefetched together.
@@ -219,9 +219,26 @@ fn kick(t: &mut Tables, n: NicIdx, event: &EventKey) {
         send_ack(t, n, event);
         return;
     }
-    let (first, count, paused) = (row.flow_first, row.qp_n, row.paused != 0);
+    let paused = row.paused != 0;
+    let f = next_queue_pair(t, n, paused, event);
+    if f.is_some() {
+        send_data(t, n, f, event);
+    }
+}
+
+/// Whether a queue pair has something to send and its windows let it.
+#[inline]
+fn may_send(tx: &FlowTx, paused: bool) -> bool {
+    !paused && tx.snd_nxt < tx.size && queue_pair::is_within_windows(tx)
+}
+
+/// The queue pair whose turn it is to send. If none may send now, `NONE`, and the NIC looks again when the first one may.
+#[inline]
+fn next_queue_pair(t: &mut Tables, n: NicIdx, paused: bool, event: &EventKey) -> FlowIdx {
+    let row = &t.nics[n];
+    let (first, count) = (row.flow_first, row.qp_n);
     if count == 0 {
-        return;
+        return FlowIdx::NONE;
     }
     // A variable window follows DCQCN's rate, which timers change while nothing is sent.
     let e = &t.exps[0];
@@ -241,7 +258,7 @@ fn kick(t: &mut Tables, n: NicIdx, event: &EventKey) {
             dcqcn::advance(t, f, event);
         }
         let tx = &t.flow_tx[f];
-        let sendable = !paused && tx.snd_nxt < tx.size && queue_pair::is_within_windows(tx);
+        let sendable = may_send(tx, paused);
         if sendable && tx.next_avail <= event.t {
             found = idx;
             break;
@@ -257,15 +274,14 @@ fn kick(t: &mut Tables, n: NicIdx, event: &EventKey) {
     }
     if found != NONE {
         t.nics[n].rr = found;
-        let f = t.order[(first + found).usize()];
-        send_data(t, n, f, event);
-        return;
+        return t.order[(first + found).usize()];
     }
     let row = &mut t.nics[n];
     if earliest != NEVER && earliest > event.t && row.timer == NEVER {
         row.timer = earliest;
         row.timer_d = lineage(earliest - event.t, &event.d);
     }
+    FlowIdx::NONE
 }
 
 /// Removes the finished queue pairs from index `first_finished` on. Returns the new index of the queue pair at `found`.

@@ -5,9 +5,9 @@
 use hyperfold_base::printable::one_line;
 
 use super::faults::{Faults, RunError};
-use super::pack::{DeviceLayout, pieces};
+use super::pack::pieces;
 use super::source;
-use hyperfold_columns::{Exp, N_TABLES, TABLES, Tables};
+use hyperfold_columns::{Exp, N_TABLES, Spans, TABLES, Tables};
 
 /// Maximum number of bytes per transfer, so that staging memory stays small compared with the tables.
 const CHUNK: u64 = 64 << 20;
@@ -26,8 +26,8 @@ pub struct Resident {
     bytes: [u64; N_TABLES],
     /// Headers as they were uploaded, with bases and lengths.
     exps: Vec<Exp>,
-    /// First byte of each experiment in each table, and at the end the bytes of each table.
-    first_bytes: Vec<[u64; N_TABLES]>,
+    /// Rows of each experiment in each table.
+    spans: Spans,
     /// Bytes that were copied to the device.
     pub copied: u64,
 }
@@ -44,12 +44,9 @@ impl Resident {
         layout: &wgpu::BindGroupLayout,
         experiments: &[&Tables],
     ) -> Result<Self, RunError> {
-        let DeviceLayout { exps, bytes } = DeviceLayout::of(experiments);
-        let mut first_bytes = vec![[0; N_TABLES]; experiments.len() + 1];
-        for (k, one) in experiments.iter().enumerate() {
-            let of_one = one.table_bytes();
-            first_bytes[k + 1] = std::array::from_fn(|i| first_bytes[k][i] + of_one[i]);
-        }
+        let spans = Spans::of(experiments.iter().map(|t| &t.exps[0]));
+        let exps: Vec<Exp> = experiments.iter().enumerate().map(|(k, t)| spans.place(k, t.exps[0])).collect();
+        let bytes = spans.table_bytes();
         let mut rows: Vec<[&[u8]; N_TABLES]> = experiments.iter().map(|t| t.as_bytes()).collect();
         for (rows, exp) in rows.iter_mut().zip(&exps) {
             rows[0] = bytemuck::bytes_of(exp);
@@ -85,8 +82,7 @@ impl Resident {
             let mut start = 0;
             while let Some(len) = wgpu::BufferSize::new((bytes[table] - start).min(CHUNK)) {
                 let mut run = queue.write_buffer_with(target, start, len).ok_or_else(|| faults.no_staging())?;
-                let parts = rows.iter().map(|rows| rows[table].len());
-                for (k, bytes, offset) in pieces(parts, start as usize, len.get() as usize) {
+                for (k, bytes, offset) in pieces(&spans, table, start..start + len.get()) {
                     run.slice(offset..offset + bytes.len()).copy_from_slice(&rows[k][table][bytes]);
                 }
                 drop(run);
@@ -107,7 +103,7 @@ impl Resident {
         let group =
             device.create_bind_group(&wgpu::BindGroupDescriptor { label: Some("tables"), layout, entries: &entries });
         faults.check()?;
-        Ok(Resident { buffers, control, group, staging, bytes, exps, first_bytes, copied })
+        Ok(Resident { buffers, control, group, staging, bytes, exps, spans, copied })
     }
 
     /// The experiments' headers as they were uploaded. Bases and lengths are still valid; the progress in them is not.
@@ -185,7 +181,8 @@ impl Resident {
         let mut filled = 0;
         for table in tables.filter(|&i| !TABLES[i].is_read_only()) {
             for (k, &place) in places.iter().enumerate() {
-                let bytes = self.first_bytes[place + 1][table] - self.first_bytes[place][table];
+                let span = self.spans.bytes_in(place, table);
+                let bytes = span.end - span.start;
                 assert_eq!(rows[k][table].len() as u64, bytes, "{} of an experiment on the device", TABLES[table].name);
                 came += bytes;
                 let mut start = 0;
@@ -230,7 +227,7 @@ impl Resident {
             offset += run.2;
         };
         for &(k, table, start, len) in pieces {
-            let first = self.first_bytes[places[k]][table] + start;
+            let first = self.spans.bytes_in(places[k], table).start + start;
             run = match run {
                 Some((same, from, bytes)) if same == table && from + bytes == first => Some((table, from, bytes + len)),
                 other => {

@@ -1,49 +1,19 @@
-//! Packing: how the rows of several experiments lie side by side in a device's tables, and which experiments fit.
+//! Packing: which experiments fit side by side in a device's tables, and which bytes of a transfer are whose.
 //!
 //! Layer: engine. Knows sizes of tables. Copies nothing and uses no device.
 
 use std::ops::Range;
 
-use hyperfold_columns::{Exp, N_TABLES, TABLES, Tables};
+use hyperfold_columns::{N_TABLES, Spans, TABLES, Tables};
 
-/// Layout of several experiments in a device's tables: their rows lie side by side, in the order given.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct DeviceLayout {
-    /// Headers of the experiments, with the base of each table.
-    pub exps: Vec<Exp>,
-    /// Size of each table, in bytes.
-    pub bytes: [u64; N_TABLES],
-}
-
-impl DeviceLayout {
-    /// Lays the tables of `experiments` side by side, in this order.
-    pub fn of(experiments: &[&Tables]) -> DeviceLayout {
-        let mut bytes = [0; N_TABLES];
-        let mut exps = Vec::with_capacity(experiments.len());
-        for one in experiments {
-            let first = std::array::from_fn(|i| bytes[i] / TABLES[i].row_bytes as u64);
-            exps.push(one.exps[0].with_bases(&first));
-            for (sum, more) in bytes.iter_mut().zip(one.table_bytes()) {
-                *sum += more;
-            }
-        }
-        DeviceLayout { exps, bytes }
-    }
-}
-
-/// Splits a byte range of a table into pieces by experiment. The range has `len` bytes from byte `range_start` on; experiment number k has `parts[k]` bytes
-/// in the table. Each item: number of the experiment, range within its bytes, and offset of the piece in the range.
-pub fn pieces(
-    parts: impl IntoIterator<Item = usize>,
-    range_start: usize,
-    len: usize,
-) -> impl Iterator<Item = (usize, Range<usize>, usize)> {
-    let mut end = 0;
-    parts.into_iter().enumerate().filter_map(move |(k, part)| {
-        let begin = end;
-        end += part;
-        let (first, last) = (range_start.max(begin), (range_start + len).min(end));
-        (first < last).then(|| (k, first - begin..last - begin, first - range_start))
+/// Splits a byte range of table `table` into pieces by experiment. Each item: number of the experiment, range within its bytes, and offset of the piece in
+/// the range.
+pub fn pieces(spans: &Spans, table: usize, range: Range<u64>) -> impl Iterator<Item = (usize, Range<usize>, usize)> {
+    (0..spans.len()).filter_map(move |k| {
+        let own = spans.bytes_in(k, table);
+        let (first, last) = (range.start.max(own.start), range.end.min(own.end));
+        let within = move || (first - own.start) as usize..(last - own.start) as usize;
+        (first < last).then(|| (k, within(), (first - range.start) as usize))
     })
 }
 
@@ -110,7 +80,7 @@ mod tests {
     use bytemuck::Zeroable;
 
     use super::*;
-    use hyperfold_columns::OwnedTables;
+    use hyperfold_columns::{Exp, OwnedTables};
 
     /// An experiment whose every row is filled with numbers of its own.
     fn tables(seed: u8, n: usize) -> OwnedTables {
@@ -144,25 +114,21 @@ mod tests {
     }
 
     #[test]
-    fn rows_lie_side_by_side() {
-        let mut all: Vec<OwnedTables> = [(1, 2), (2, 5), (3, 1)].map(|(seed, n)| tables(seed, n)).into();
-        let layout = OwnedTables::with_views(&mut all, |all| DeviceLayout::of(&all.iter().collect::<Vec<_>>()));
-        let last = layout.exps[2];
-        assert_eq!((last.nic_base, last.flow_base, last.end_base), (7, 9, 21));
+    fn a_transfer_is_cut_anywhere() {
+        let all: Vec<OwnedTables> = [(1, 2), (2, 5), (3, 1)].map(|(seed, n)| tables(seed, n)).into();
+        let spans = Spans::of(all.iter().map(|t| &t.exps[0]));
         for (i, table) in TABLES.iter().enumerate().skip(1) {
-            let parts = || all.iter().map(|t| t.as_bytes()[i].len());
-            assert_eq!(layout.bytes[i], parts().sum::<usize>() as u64, "table {}", table.name);
             let whole: Vec<u8> = all.iter().flat_map(|t| t.as_bytes()[i].to_vec()).collect();
-            // In runs of an odd length, so that experiments are cut anywhere.
+            assert_eq!(spans.table_bytes()[i], whole.len() as u64, "table {}", table.name);
+            // In runs of an odd length.
             for from in (0..whole.len()).step_by(37) {
                 let mut run = vec![0; 37.min(whole.len() - from)];
-                for (k, bytes, at) in pieces(parts(), from, run.len()) {
+                for (k, bytes, at) in pieces(&spans, i, from as u64..(from + run.len()) as u64) {
                     run[at..at + bytes.len()].copy_from_slice(&all[k].as_bytes()[i][bytes]);
                 }
                 assert_eq!(run, whole[from..from + run.len()], "table {}", table.name);
             }
         }
-        assert_eq!(last.without_bases(), all[2].exps[0]);
     }
 
     #[test]

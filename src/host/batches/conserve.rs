@@ -68,6 +68,18 @@ pub enum Violation {
         /// Bytes that the receiver has, in order.
         delivered: u64,
     },
+    /// A row of another experiment is among those of this one.
+    #[error("row {row} of {table} belongs to experiment {found}, it lies among the rows of experiment {expected}")]
+    Owner {
+        /// Name of the table.
+        table: &'static str,
+        /// Index of the row among those of the experiment.
+        row: usize,
+        /// ExpId of the row, low word.
+        found: u32,
+        /// ExpId of the experiment, low word.
+        expected: u32,
+    },
 }
 
 /// Names of rows for messages about violations: the names of links as in `links.csv`, or numbers where there are none.
@@ -96,6 +108,7 @@ impl RowNames<'_> {
 ///
 /// PRECONDITION: `t` holds one experiment, stopped between steps.
 pub fn check(t: &Tables, link_names: &[String]) -> Result<(), Violation> {
+    own_rows(t)?;
     let names = RowNames(link_names);
     let found = walk(t);
     let sent: u64 = t.flow_tx.iter().map(|f| f.sent_bytes).sum();
@@ -124,6 +137,26 @@ pub fn check(t: &Tables, link_names: &[String]) -> Result<(), Violation> {
         }
     }
     rates(t, &names)
+}
+
+/// Checks that all rows are the experiment's own: engines and devices move the rows of many experiments at once.
+fn own_rows(t: &Tables) -> Result<(), Violation> {
+    let expected = t.exps[0].exp_id;
+    belong_to(expected, "nics", t.nics.iter().map(|row| row.exp))?;
+    belong_to(expected, "ports", t.ports.iter().map(|row| row.exp))?;
+    belong_to(expected, "switches", t.switches.iter().map(|row| row.exp))?;
+    belong_to(expected, "flow_tx", t.flow_tx.iter().map(|row| row.exp))?;
+    belong_to(expected, "flow_rx", t.flow_rx.iter().map(|row| row.exp))?;
+    belong_to(expected, "tasks", t.tasks.iter().map(|row| row.exp))?;
+    belong_to(expected, "gates", t.gates.iter().map(|row| row.exp))
+}
+
+/// Checks that the rows of `table`, whose ExpIds are `owners`, belong to experiment `expected`.
+fn belong_to(expected: u32, table: &'static str, owners: impl Iterator<Item = u32>) -> Result<(), Violation> {
+    match owners.enumerate().find(|&(_, exp)| exp != expected) {
+        Some((row, found)) => Err(Violation::Owner { table, row, found, expected }),
+        None => Ok(()),
+    }
 }
 
 /// Checks that no transmitter sent more than its rate allows. Each packet's time is rounded by at most half a clock tick, and the last packet may still be in
@@ -238,6 +271,9 @@ mod tests {
         let too_full = |t: &mut Tables| t.switches[0].max_held = u64::MAX;
         let switch = names[nics].split("->").next().unwrap();
         assert!(said(&too_full, &names).starts_with(&format!("{switch} held ")), "{}", said(&too_full, &names));
+        let strange = |t: &mut Tables| t.ports[2].exp = 9;
+        let whose = "row 2 of ports belongs to experiment 9, it lies among the rows of experiment 0";
+        assert_eq!(said(&strange, &names), whose);
         let unaccounted = |t: &mut Tables| t.ports[last].headroom_used = 7;
         let port = format!("{} accounts for 7 bytes", names[nics + last]);
         assert!(said(&unaccounted, &names).starts_with(&port), "{}", said(&unaccounted, &names));

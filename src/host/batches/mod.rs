@@ -8,3 +8,4 @@ pub mod devices;
 pub mod diagnose;
 pub mod runner;
 pub mod world;
+pub(crate) mod world_rows;

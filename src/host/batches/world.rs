@@ -1,8 +1,8 @@
 //! The world of a batch: every experiment's rows as entities of shared archetypes, and the host systems that run between slices of the engine.
 //!
 //! Layer: host. Archetypes: (ExpId, Nic), (ExpId, Port), (ExpId, Switch), (ExpId, FlowTx, FlowRx), (ExpId, Task), (ExpId, Exp, EngineTables, ExperimentState), sorted by
-//! (ExpId, row) and structurally frozen until the batch is over. So an experiment's rows are one slice of each column. Engines work on these slices as tables,
-//! and results are read from them: no row exists twice. The next batch's rows overwrite them, as a sweep's experiments are mostly of one size.
+//! (ExpId, row) and structurally frozen until the batch is over. So an experiment's rows are one slice of each column, which `world_rows` finds by ExpId.
+//! Engines work on these slices as tables, and results are read from them: no row exists twice. The next batch's rows overwrite them, as a sweep's experiments are mostly of one size.
 //!
 //! Data that only engines use (packets, wires, clocks ...) is no entity: `columns::registry` gives the reason for each table. It is a component of the
 //! experiment.
@@ -12,7 +12,6 @@
 use std::mem::take;
 use std::time::Instant;
 
-use bevy_ecs::component::Mutable;
 use bevy_ecs::prelude::*;
 use bevy_ecs::schedule::ScheduleLabel;
 use bevy_ecs::system::SystemParam;
@@ -29,14 +28,11 @@ use hyperfold_flow::{FlowEngine, advance_beside};
 
 use crate::batches::conserve;
 use crate::batches::diagnose;
+use crate::batches::world_rows::{DENSE, ExpId, WorldIndex, fill, fill_flows};
 use crate::outcomes::flow_info::FlowInfo;
 use crate::outcomes::outcome::{Ending, ExperimentOutcome};
 use crate::outcomes::read_outcome::{OutcomeRows, read};
 use crate::setup::prepare::Prepared;
-
-/// The experiment that a row belongs to: its index in the sweep.
-#[derive(Component, Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct ExpId(pub u64);
 
 /// Limits of one experiment; `None`: no limit.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -142,9 +138,13 @@ struct EndedInSlice {
 
 /// The stages of a slice, in this order.
 #[derive(SystemSet, Clone, Copy, Debug, PartialEq, Eq, Hash)]
-enum Stage {
+enum SliceStage {
     /// The engine runs for a slice.
     Dispatch,
+    /// What experiments have done so far is counted over the world's columns. Nothing is changed but the host's state of them.
+    Observe,
+    /// Experiments that reached a limit of theirs are ended.
+    Decide,
     /// Outcomes of the experiments that ended are read from the world's columns.
     Complete,
 }
@@ -163,12 +163,19 @@ impl Batch {
     pub fn new(engine: Box<dyn Engine>, packet_limit: u64, stop: Box<dyn Fn() -> bool + Send + Sync>) -> Batch {
         let mut world = World::new();
         world.init_resource::<EndedInSlice>();
+        world.init_resource::<WorldIndex>();
         world.insert_resource(EngineHandle(engine));
         world.init_resource::<FlowLevel>();
         world.insert_resource(Settings { packet_limit, stop });
         let mut schedule = Schedule::new(SliceSchedule);
-        schedule.configure_sets((Stage::Dispatch, Stage::Complete).chain());
-        schedule.add_systems((dispatch.in_set(Stage::Dispatch), complete.in_set(Stage::Complete)));
+        let stages = (SliceStage::Dispatch, SliceStage::Observe, SliceStage::Decide, SliceStage::Complete);
+        schedule.configure_sets(stages.chain());
+        schedule.add_systems((
+            dispatch.in_set(SliceStage::Dispatch),
+            count_packet_hops.in_set(SliceStage::Observe),
+            apply_limits.in_set(SliceStage::Decide),
+            complete.in_set(SliceStage::Complete),
+        ));
         Batch { world, schedule }
     }
 
@@ -177,11 +184,12 @@ impl Batch {
     /// PRECONDITION: the batch is empty, or the last one was cleared.
     pub fn admit(&mut self, mut experiments: Vec<(u64, Prepared, Limits)>) {
         // Table after table, so that the rows of at most one table exist twice.
-        fill(&mut self.world, &mut experiments, |t| &mut t.nics);
-        fill(&mut self.world, &mut experiments, |t| &mut t.ports);
-        fill(&mut self.world, &mut experiments, |t| &mut t.switches);
-        fill_flows(&mut self.world, &mut experiments);
-        fill(&mut self.world, &mut experiments, |t| &mut t.tasks);
+        let world = &mut self.world;
+        fill(world, taken(&mut experiments, |t| take(&mut t.nics)));
+        fill(world, taken(&mut experiments, |t| take(&mut t.ports)));
+        fill(world, taken(&mut experiments, |t| take(&mut t.switches)));
+        fill_flows(world, taken(&mut experiments, |t| (take(&mut t.flow_tx), take(&mut t.flow_rx))));
+        fill(world, taken(&mut experiments, |t| take(&mut t.tasks)));
         for (exp_id, mut prepared, limits) in experiments {
             let t = &mut prepared.built.tables;
             let (exp, engine) = (t.exps[0], t.take_engine());
@@ -201,6 +209,8 @@ impl Batch {
             };
             self.world.spawn((ExpId(exp_id), exp, engine, state));
         }
+        let index = WorldIndex::of(&mut self.world);
+        self.world.insert_resource(index);
     }
 
     /// Runs the engine for one slice. Returns the experiments that ended in it.
@@ -236,6 +246,7 @@ impl Batch {
         for experiment in experiments {
             self.world.despawn(experiment);
         }
+        self.world.insert_resource(WorldIndex::default());
         // Nobody reads the trackers of removed entities; without this they would pile up.
         self.world.clear_trackers();
         self.world.resource_mut::<EngineHandle>().0.forget();
@@ -283,75 +294,9 @@ pub(crate) fn link_names(net: &hyperfold_network::topology::Network, end_arcs: &
         .collect()
 }
 
-/// Row types are table components, so queries over them are dense. One archetype is one table, so there is one slice.
-const DENSE: &str = "row types are stored in tables";
-
-/// Moves the rows of one table of all experiments into the world. They overwrite those of the last batch, which are mostly as many; missing rows are spawned,
-/// surplus rows removed.
-fn fill<T: Component<Mutability = Mutable> + Copy>(
-    world: &mut World,
-    experiments: &mut [(u64, Prepared, Limits)],
-    table: impl Fn(&mut OwnedTables) -> &mut Vec<T>,
-) {
-    let tables: Vec<(ExpId, Vec<T>)> =
-        experiments.iter_mut().map(|e| (ExpId(e.0), take(table(&mut e.1.built.tables)))).collect();
-    let (mut n_old, mut n_written) = (0, 0);
-    for (mut ids, mut places) in world.query::<(&mut ExpId, &mut T)>().contiguous_iter_mut(world).expect(DENSE) {
-        let (ids, places) = (ids.bypass_change_detection(), places.bypass_change_detection());
-        n_old += places.len();
-        for (id, rows) in &tables {
-            let n = rows.len().min(places.len() - n_written);
-            ids[n_written..n_written + n].fill(*id);
-            places[n_written..n_written + n].copy_from_slice(&rows[..n]);
-            n_written += n;
-        }
-    }
-    shorten::<T>(world, n_old, n_written);
-    let mut n_overwritten = n_written;
-    for (id, rows) in tables {
-        let first = n_overwritten.min(rows.len());
-        n_overwritten -= first;
-        world.spawn_batch(rows.into_iter().skip(first).map(move |row| (id, row)));
-    }
-}
-
-/// Moves queue pairs into the world like [`fill`]; the two ends of a queue pair are one row.
-fn fill_flows(world: &mut World, experiments: &mut [(u64, Prepared, Limits)]) {
-    let tables: Vec<(ExpId, Vec<FlowTx>, Vec<FlowRx>)> = experiments
-        .iter_mut()
-        .map(|e| (ExpId(e.0), take(&mut e.1.built.tables.flow_tx), take(&mut e.1.built.tables.flow_rx)))
-        .collect();
-    let (mut n_old, mut n_written) = (0, 0);
-    let mut query = world.query::<(&mut ExpId, &mut FlowTx, &mut FlowRx)>();
-    for (mut ids, mut tx, mut rx) in query.contiguous_iter_mut(world).expect(DENSE) {
-        let (ids, tx, rx) = (ids.bypass_change_detection(), tx.bypass_change_detection(), rx.bypass_change_detection());
-        n_old += tx.len();
-        for (id, new_tx, new_rx) in &tables {
-            let n = new_tx.len().min(tx.len() - n_written);
-            ids[n_written..n_written + n].fill(*id);
-            tx[n_written..n_written + n].copy_from_slice(&new_tx[..n]);
-            rx[n_written..n_written + n].copy_from_slice(&new_rx[..n]);
-            n_written += n;
-        }
-    }
-    shorten::<FlowTx>(world, n_old, n_written);
-    let mut n_overwritten = n_written;
-    for (id, tx, rx) in tables {
-        let first = n_overwritten.min(tx.len());
-        n_overwritten -= first;
-        world.spawn_batch(tx.into_iter().zip(rx).skip(first).map(move |(tx, rx)| (id, tx, rx)));
-    }
-}
-
-/// Shortens the archetype of `T` from `n_old` rows to its first `n`.
-fn shorten<T: Component>(world: &mut World, n_old: usize, n: usize) {
-    if n < n_old {
-        let surplus: Vec<Entity> = world.query_filtered::<Entity, With<T>>().iter(world).skip(n).collect();
-        // The last row first, so that no row has to move.
-        for row in surplus.into_iter().rev() {
-            world.despawn(row);
-        }
-    }
+/// What `rows` takes out of the tables of each experiment.
+fn taken<R>(experiments: &mut [(u64, Prepared, Limits)], rows: impl Fn(&mut OwnedTables) -> R) -> Vec<(ExpId, R)> {
+    experiments.iter_mut().map(|(id, prepared, _)| (ExpId(*id), rows(&mut prepared.built.tables))).collect()
 }
 
 /// The columns of the world.
@@ -364,6 +309,7 @@ struct WorldColumns<'w, 's> {
     switches: Query<'w, 's, &'static mut Switch>,
     flows: Query<'w, 's, (&'static mut FlowTx, &'static mut FlowRx)>,
     tasks: Query<'w, 's, &'static mut Task>,
+    index: Res<'w, WorldIndex>,
 }
 
 impl WorldColumns<'_, '_> {
@@ -380,7 +326,8 @@ impl WorldColumns<'_, '_> {
             Some((tx, rx)) => (tx.bypass_change_detection(), rx.bypass_change_detection()),
             None => Default::default(),
         };
-        let mut columns = Columns {
+        debug_assert_eq!(ids, self.index.ids, "the rows of experiments are in the order of their ids");
+        let columns = Columns {
             exps: exps.bypass_change_detection(),
             nics: nics.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
             ports: ports.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
@@ -390,11 +337,8 @@ impl WorldColumns<'_, '_> {
             tasks: tasks.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
         };
         let (engines, states) = (engines.bypass_change_detection(), states.bypass_change_detection());
-        let mut tables: Vec<Tables> = engines
-            .iter_mut()
-            .zip(&*states)
-            .map(|(engine, state)| columns.take_first((!state.reported).then(|| take(engine))))
-            .collect();
+        let running = engines.iter_mut().zip(&*states).map(|(engine, state)| (!state.reported).then(|| take(engine)));
+        let mut tables = columns.split(&self.index.spans, running);
         work(ids, &mut tables, states);
         for (engine, t) in engines.iter_mut().zip(&mut tables) {
             *engine = t.take_engine();
@@ -402,7 +346,7 @@ impl WorldColumns<'_, '_> {
     }
 }
 
-/// Stage `Dispatch`: runs the engine, and applies limits that only the host knows.
+/// Stage `Dispatch`: runs the engine.
 fn dispatch(
     mut columns: WorldColumns,
     mut engine: ResMut<EngineHandle>,
@@ -419,33 +363,51 @@ fn dispatch(
                 return;
             }
         };
-        for (position, (t, state)) in tables.iter_mut().zip(states).enumerate() {
+        for (position, state) in states.iter_mut().enumerate() {
             state.seconds += slice.seconds.get(position).copied().unwrap_or(0.0);
             state.folds = slice.folds.get(position).copied();
-            if !state.reported {
-                state.packet_hops = packet_hops(t);
-            }
-            if let Some((_, why)) = slice.failures.iter().find(|(failed, _)| *failed == position) {
-                state.ended = Some(Ending::Failed(why.clone()));
-            }
-            if let Some(limit) = state.limits.packet_hops.filter(|&limit| packet_hops(t) > limit) {
-                state.ended = Some(Ending::Failed(format!(
-                    "limit: packet_hops = {limit} reached; raise limits.packet_hops or make the workload smaller"
-                )));
-            }
-            if let Some(limit) =
-                state.limits.wall_ms.filter(|&limit| !is_final(t) && state.seconds * 1e3 > limit as f64)
-            {
-                state.ended = Some(Ending::MachineLimit(format!(
-                    "limit: wall_s = {} reached; raise limits.wall_s or make the workload smaller",
-                    limit as f64 / 1e3
-                )));
-            }
-            if state.ended.is_some() {
-                t.exps[0].status = status::ENDED_BY_HOST;
-            }
+        }
+        for (position, why) in slice.failures {
+            states[position].ended = Some(Ending::Failed(why));
         }
     });
+}
+
+/// Stage `Observe`: counts the packets that have left a port of each experiment.
+fn count_packet_hops(
+    nics: Query<&Nic>,
+    ports: Query<&Port>,
+    index: Res<WorldIndex>,
+    mut experiments: Query<(&ExpId, &mut ExperimentState)>,
+) {
+    let nics = nics.contiguous_iter().expect(DENSE).last().unwrap_or_default();
+    let ports = ports.contiguous_iter().expect(DENSE).last().unwrap_or_default();
+    for (&id, mut state) in experiments.iter_mut().filter(|(_, state)| !state.reported) {
+        let left_nics: u64 = nics[index.rows::<Nic>(id)].iter().map(|nic| nic.hops).sum();
+        let left_ports: u64 = ports[index.rows::<Port>(id)].iter().map(|port| port.hops).sum();
+        state.packet_hops = left_nics + left_ports;
+    }
+}
+
+/// Stage `Decide`: ends experiments that reached one of the limits that only the host knows, and those that the engine could not go on with.
+fn apply_limits(mut experiments: Query<(&mut Exp, &mut ExperimentState)>) {
+    for (mut exp, mut state) in experiments.iter_mut().filter(|(_, state)| !state.reported) {
+        if let Some(limit) = state.limits.packet_hops.filter(|&limit| state.packet_hops > limit) {
+            state.ended = Some(Ending::Failed(format!(
+                "limit: packet_hops = {limit} reached; raise limits.packet_hops or make the workload smaller"
+            )));
+        }
+        let runs = matches!(exp.status, status::RUNNING | status::NEEDS_PACKETS);
+        if let Some(limit) = state.limits.wall_ms.filter(|&limit| runs && state.seconds * 1e3 > limit as f64) {
+            state.ended = Some(Ending::MachineLimit(format!(
+                "limit: wall_s = {} reached; raise limits.wall_s or make the workload smaller",
+                limit as f64 / 1e3
+            )));
+        }
+        if state.ended.is_some() {
+            exp.status = status::ENDED_BY_HOST;
+        }
+    }
 }
 
 /// Stage `Complete`: reads outcomes of experiments that have just ended, and drops what only the engine had of them.

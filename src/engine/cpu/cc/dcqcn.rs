@@ -1,5 +1,6 @@
 //! DCQCN as the NICs of the reference run it (`docs/explanation/model-semantics.md`, "DCQCN"; SIGCOMM '15 section 5). Its periodic timers are
 //! evaluated lazily: only sends and acknowledgements can see them.
+//! Twin: `shaders/cc/dcqcn.wgsl`.
 
 use crate::cpu::key::{CC_TIMER, EventKey, NO_EVENT, before, periodic};
 use crate::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr, sat};

@@ -1,4 +1,5 @@
 //! DCTCP, adapted to rates (`docs/explanation/model-semantics.md`, "DCTCP"; SIGCOMM '10 equation 1).
+//! Twin: `shaders/cc/dctcp.wgsl`.
 
 use crate::cpu::math::{ONE_Q32, TWO_Q32, decay_q32, mul_shr};
 use crate::cpu::transport::rate::set_rate;

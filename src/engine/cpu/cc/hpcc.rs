@@ -1,4 +1,5 @@
 //! HPCC (SIGCOMM '19, Algorithm 1) as the reference runs it (`docs/explanation/model-semantics.md`, "HPCC").
+//! Twin: `shaders/cc/hpcc.wgsl`.
 
 use crate::cpu::key::{EventKey, lineage};
 use crate::cpu::math::{ONE_Q48, mul_div, tx_time};

@@ -1,4 +1,5 @@
 //! TIMELY (SIGCOMM '15, Algorithm 1) as the reference runs it (`docs/explanation/model-semantics.md`, "TIMELY"): one update per window.
+//! Twin: `shaders/cc/timely.wgsl`.
 
 use crate::cpu::math::{ONE_Q32, mul_div, mul_shr};
 use crate::cpu::transport::rate::set_rate;

@@ -3,7 +3,7 @@
 
 use super::egress::{PortEvent, TimedEvent, completion_time, enqueue, idle, on_frame, start_next};
 use super::plan::request_word;
-use crate::cpu::lists::merge;
+use crate::cpu::lists::{arrival_time, merge};
 use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
 
 /// Merges all packets that the ingresses planned for `port` into one list, by time. Ties go to the lower ingress. Returns the head of the list.
@@ -42,12 +42,6 @@ pub fn gather(t: &mut Tables, port: PortIdx) -> PacketIdx {
         }
     }
     all
-}
-
-/// Arrival time of the head of a list of arrivals, in ps; `NEVER` if the list is empty.
-#[inline]
-pub fn arrival_time(t: &Tables, p: PacketIdx) -> u64 {
-    if p.is_none() { NEVER } else { t.packets[p].t }
 }
 
 /// Processes `port` up to `end`.
@@ -101,17 +95,22 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
     debug_assert!(clock == NEVER || clock >= end);
 }
 
-/// Runs [`forward`] for one row, if the switch is independent and the port has something to do.
+/// Whether `port` of an independent switch has something to do before `end`.
 #[inline]
-pub fn row(t: &mut Tables, port: PortIdx, end: u64) {
+pub fn is_due(t: &Tables, port: PortIdx, end: u64) -> bool {
     let e = &t.exps[0];
     let own = port.end(e.nic_len).own_clock(e.end_len);
     let requests = request_word(t, port, 0) as usize;
     let wanted = t.shared[requests..requests + e.mask_words as usize].iter().any(|&word| word != 0);
     let row = &t.ports[port];
-    let due = wanted || row.arr_n > 0 || row.in_frames.is_some() || t.clocks[own] < end;
+    wanted || row.arr_n > 0 || row.in_frames.is_some() || t.clocks[own] < end
+}
+
+/// Runs [`forward`] for one row, if the switch is independent and the port has something to do.
+#[inline]
+pub fn row(t: &mut Tables, port: PortIdx, end: u64) {
     // Most ports have nothing to do, so this is checked first.
-    if due && t.switches[row.switch_idx].independent != 0 {
+    if is_due(t, port, end) && t.switches[t.ports[port].switch_idx].independent != 0 {
         forward(t, port, end);
     }
 }

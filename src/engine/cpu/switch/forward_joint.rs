@@ -4,8 +4,9 @@
 use super::egress::{
     PortEvent, TimedEvent, completion_time, enqueue, idle, on_frame, return_later, send_frame_if_idle, start_next,
 };
-use super::forward::{arrival_time, gather};
+use super::forward::gather;
 use super::mmu::SharedBuffer;
+use crate::cpu::lists::arrival_time;
 use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SwitchIdx, Tables, kind, meta};
 
 /// Processes switch `s` up to `end`.
@@ -21,7 +22,7 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
         t.ports[port].arr_n = 0;
         note_next(t, port);
     }
-    let mut buffer = SharedBuffer::of(t, first.run(n));
+    let mut buffer = SharedBuffer::sum_ports(t, first.run(n));
     while let Some((which, event)) = next_event(t, first, n, end) {
         let starts = match event.kind {
             PortEvent::Completion(_) => true,
@@ -54,7 +55,7 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
         }
         note_next(t, which);
     }
-    debug_assert_eq!(buffer, SharedBuffer::of(t, first.run(n)), "sums of switch {s:?} and of its ports");
+    debug_assert_eq!(buffer, SharedBuffer::sum_ports(t, first.run(n)), "sums of switch {s:?} and of its ports");
     for port in first.run(n) {
         let clock_idx = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
         t.clocks[clock_idx] = completion_time(t, port);

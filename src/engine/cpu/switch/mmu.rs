@@ -27,7 +27,7 @@ fn shared_of(t: &Tables, port: PortIdx) -> u32 {
 
 impl SharedBuffer {
     /// Sums for a switch with these ports, as it is now.
-    pub fn of(t: &Tables, ports: impl Iterator<Item = PortIdx>) -> SharedBuffer {
+    pub fn sum_ports(t: &Tables, ports: impl Iterator<Item = PortIdx>) -> SharedBuffer {
         let mut sums = SharedBuffer { used: 0, held: 0 };
         for port in ports {
             sums.used += u64::from(shared_of(t, port));
@@ -39,7 +39,7 @@ impl SharedBuffer {
 
     /// Sets the bytes of ingress `port`, headroom not included.
     #[inline]
-    fn set(&mut self, t: &mut Tables, port: PortIdx, bytes: u32) {
+    fn set_ingress(&mut self, t: &mut Tables, port: PortIdx, bytes: u32) {
         let word = (SHARED_HEADER + port.0) as usize;
         let was = std::mem::replace(&mut t.shared[word], bytes);
         self.used = self.used - u64::from(shared_part(t, was)) + u64::from(shared_part(t, bytes));
@@ -80,7 +80,7 @@ impl SharedBuffer {
             t.ports[port].headroom_used += x;
             self.held += u64::from(x);
         } else {
-            self.set(t, port, n);
+            self.set_ingress(t, port, n);
         }
         self.note_held(t, port);
         let row = &t.ports[port];
@@ -123,7 +123,7 @@ impl SharedBuffer {
             }
         }
         let left = t.shared[(SHARED_HEADER + port.0) as usize] - (x - from_headroom);
-        self.set(t, port, left);
+        self.set_ingress(t, port, left);
     }
 
     /// Queues a resume frame at `port` if it is due, after a packet that came in by `port` has left. Returns whether it did.
