@@ -268,7 +268,7 @@ impl Engine for FoldEngine {
 
 /// Counts what was simulated in all partitions, for an explanation.
 fn settle_all(run: &mut FoldRun, t: &Tables) {
-    (0..run.partitions.len() as u32).for_each(|p| settle(run, t, p));
+    run.partitions.numbers().for_each(|p| settle(run, t, p));
 }
 
 /// Starts `run` over with the switch of `failure` coupled. What was simulated so far is in the memo.

@@ -8,31 +8,19 @@ use std::sync::Arc;
 use super::audits::copies::ContinuedAudits;
 use super::audits::restart::{CoupledSwitches, Restart};
 use super::explanations::explanation::Explainer;
-use super::partitions::partition::Partition;
+use super::partitions::partition::{Partition, Partitions};
 use super::simulation::span_threads::SpanThreads;
 use super::skips::gain::LeastGain;
 use crate::memo::in_flight::ExperimentTicket;
 use crate::memo::table::Memo;
 use crate::rows::buffer_guard::BufferGuard;
-use crate::rows::index::RowIndex;
+use crate::rows::index::{PartitionIdx, RowIndex};
 use crate::rows::partition_rows::hops;
 use crate::run::schedule::TurnSchedule;
 use crate::run::stats::TurnTimer;
-use crate::run::stop::Stop;
-use crate::steady::detector::SteadyRates;
 use crate::steady::wander::RateWander;
-use hyperfold_columns::{FlowIdx, NicIdx, OwnedTables, SwitchIdx, Tables};
+use hyperfold_columns::{FlowIdx, OwnedTables, SwitchIdx, Tables};
 use hyperfold_engine::FoldStats;
-
-/// Joins all rows that a queue pair (fourth argument) of a NIC (third) crosses into one partition, before it sends at an instant (fifth, ps). Returns
-/// the partition's number.
-pub(crate) type Join = fn(&mut FoldRun, &mut Tables, NicIdx, FlowIdx, u64) -> Result<u32, Stop>;
-
-/// Runs a number of turns (third argument), or to the end. The fourth argument is the maximum number of packet records.
-pub(crate) type Turns = fn(&mut FoldRun, &mut Tables, u32, u64) -> Result<(), Stop>;
-
-/// Runs a copy without skips if one is due, before a partition (third argument) is skipped at an instant (fourth, ps) at the given rates.
-pub(crate) type CopyIfDue = fn(&mut FoldRun, &mut Tables, u32, u64, &[Option<SteadyRates>]);
 
 /// One experiment that is being folded. Row numbers are those of its tables.
 pub(crate) struct FoldRun {
@@ -46,13 +34,11 @@ pub(crate) struct FoldRun {
     /// Minimum number of packets between checkpoints. A skip must save twice as many.
     pub checkpoint_hops: u64,
     pub index: RowIndex,
-    pub partitions: Vec<Partition>,
-    /// Numbers of retired partitions, to be used again.
-    pub spare: Vec<u32>,
+    pub partitions: Partitions,
     /// Whether a queue pair whose timers change windows has just joined: its partition is not recorded.
     pub joined_unrecordable: bool,
     /// The partition whose turn it is, while it is simulated.
-    pub turning: u32,
+    pub turning: PartitionIdx,
     pub schedule: TurnSchedule,
     pub guard: BufferGuard,
     /// Switches at which a pause, a resume or a drop was within reach: left out, or met while steady phases were skipped.
@@ -82,11 +68,23 @@ pub(crate) struct FoldRun {
     pub explainer: Option<Explainer>,
     pub ticket: ExperimentTicket,
     pub timer: TurnTimer,
-    /// The function by which rows join a partition. A field, because simulation calls it and it calls simulation.
-    pub join: Join,
-    /// The functions by which copies take turns and are made. Fields, because turns lead to both.
-    pub turns: Turns,
-    pub copy_if_due: CopyIfDue,
+    /// A copy that goes on before the next turn.
+    pub prepared_copy: Option<Box<PreparedCopy>>,
+}
+
+/// A copy of an experiment as it was before a skip, which goes on without skips to audit it.
+pub(crate) struct PreparedCopy {
+    pub run: FoldRun,
+    pub tables: OwnedTables,
+    /// The partition that is skipped.
+    pub p: PartitionIdx,
+    /// Start and end of the copy, in ps.
+    pub from_ps: u64,
+    pub to_ps: u64,
+    /// For each queue pair of the partition: bytes sent by `from_ps`.
+    pub sent_before: Vec<(FlowIdx, u64)>,
+    /// Packet-hops that it was expected to take.
+    pub expected_hops: u64,
 }
 
 /// A copy of an experiment from before a switch filled up, when nothing had been skipped or rounded, to which it can go back.
@@ -104,22 +102,13 @@ pub(crate) struct ReturnPoint {
 }
 
 /// The number of a new partition without rows, which starts at `start` (ps).
-pub(crate) fn new_partition(run: &mut FoldRun, start: u64) -> u32 {
+pub(crate) fn new_partition(run: &mut FoldRun, start: u64) -> PartitionIdx {
     run.stats.partitions += 1;
-    match run.spare.pop() {
-        Some(p) => {
-            run.partitions[p as usize] = Partition { hops_due: run.checkpoint_hops, ..Partition::new(start) };
-            p
-        }
-        None => {
-            run.partitions.push(Partition { hops_due: run.checkpoint_hops, ..Partition::new(start) });
-            run.partitions.len() as u32 - 1
-        }
-    }
+    run.partitions.add(Partition { hops_due: run.checkpoint_hops, ..Partition::new(start) })
 }
 
 /// Packet-hops of simulated partitions that are not in the statistics yet.
 pub(crate) fn unsettled_hops(run: &FoldRun, t: &Tables) -> u64 {
-    let simulated = run.partitions.iter().filter(|partition| !partition.looked_up);
+    let simulated = run.partitions.iter().filter(|partition| partition.is_simulated());
     simulated.map(|partition| hops(t, &partition.rows)).sum()
 }

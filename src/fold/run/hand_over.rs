@@ -106,7 +106,7 @@ pub(crate) fn come_to_one_instant(run: &mut FoldRun, t: &mut Tables, at_ps: u64)
 /// Dissolves the partitions as they are: from now on the experiment is not folded.
 /// PRECONDITION: all rows are at `at_ps`, and no switch may have paused without that being simulated.
 pub(crate) fn leave_folding(run: &mut FoldRun, t: &mut Tables, at_ps: u64) {
-    (0..run.partitions.len() as u32).for_each(|p| settle(run, t, p));
+    run.partitions.numbers().for_each(|p| settle(run, t, p));
     for n in NicIdx::all(t.nics.len() as u32) {
         collect(run, t, n);
     }
@@ -114,7 +114,7 @@ pub(crate) fn leave_folding(run: &mut FoldRun, t: &mut Tables, at_ps: u64) {
         serve(run, t, g);
     }
     run.stats.hops_simulated += unsettled_hops(run, t);
-    for partition in &run.partitions {
+    for partition in run.partitions.iter() {
         for (&port, base) in partition.rows.ports.iter().zip(&partition.rows.port_base) {
             t.ports[port].max_q = t.ports[port].max_q.max(base.max_q);
         }

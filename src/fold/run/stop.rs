@@ -32,6 +32,7 @@ pub(crate) mod reason {
     pub(crate) const OFF: &str = "by what copies did without them, the makespan may be off by more than 1 %";
     pub(crate) const TIME: &str = "the time limit was reached";
     pub(crate) const KIND: &str = "a NIC without a partition has something other than a start or a task to do";
+    pub(crate) const JOIN: &str = "rows would join where they are simulated again, and had not joined at first";
     pub(crate) const FLAG: &str = "a buffer was too full, a pool was empty, or a queue pair gave up";
     pub(crate) const STUCK: &str = "nothing is left to happen, and not all is done";
     pub(crate) const BACKING_STORE: &str = "a state that was left on the disk is not to be had";

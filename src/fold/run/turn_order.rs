@@ -4,6 +4,7 @@
 
 use std::cmp::Reverse;
 
+use crate::rows::index::PartitionIdx;
 use crate::run::fold_run::FoldRun;
 use crate::run::schedule::TurnRank;
 use hyperfold_columns::{NEVER, NONE, NicIdx, Tables, TaskIdx};
@@ -13,12 +14,8 @@ use hyperfold_engine::cpu::{analytical, schedule};
 pub(crate) fn peek(run: &mut FoldRun) -> Option<(u64, NicIdx)> {
     while let Some(&Reverse((at_ps, rank, n))) = run.schedule.heap.peek() {
         let valid = match run.index.nic_partition[n.usize()] {
-            NONE => rank == TurnRank::Idle && run.schedule.idle_at[n.usize()] == at_ps,
-            p => {
-                run.partitions[p as usize].first == n
-                    && run.partitions[p as usize].next == at_ps
-                    && turn_rank(run, p) == rank
-            }
+            PartitionIdx::NONE => rank == TurnRank::Idle && run.schedule.idle_at[n.usize()] == at_ps,
+            p => run.partitions[p].first == n && run.partitions[p].next == at_ps && turn_rank(run, p) == rank,
         };
         if valid {
             return Some((at_ps, n));
@@ -28,8 +25,8 @@ pub(crate) fn peek(run: &mut FoldRun) -> Option<(u64, NicIdx)> {
     None
 }
 
-pub(crate) fn turn_rank(run: &FoldRun, p: u32) -> TurnRank {
-    if run.partitions[p as usize].looked_up { TurnRank::LookUp } else { TurnRank::Simulate }
+pub(crate) fn turn_rank(run: &FoldRun, p: PartitionIdx) -> TurnRank {
+    if !run.partitions[p].is_simulated() { TurnRank::LookUp } else { TurnRank::Simulate }
 }
 
 /// Schedules NIC `n`, which may have something to do earlier than scheduled.
@@ -37,7 +34,7 @@ pub(crate) fn schedule_nic(run: &mut FoldRun, t: &Tables, n: NicIdx) {
     let row = &t.nics[n];
     let at_ps = row.next_task.min(row.next_start);
     match run.index.nic_partition[n.usize()] {
-        NONE => {
+        PartitionIdx::NONE => {
             if at_ps != NEVER && run.schedule.idle_at[n.usize()] != at_ps {
                 run.schedule.heap.push(Reverse((at_ps, TurnRank::Idle, n)));
             }
@@ -48,9 +45,9 @@ pub(crate) fn schedule_nic(run: &mut FoldRun, t: &Tables, n: NicIdx) {
 }
 
 /// Schedules partition `p`, which has something to do at `at_ps`.
-pub(crate) fn schedule_partition(run: &mut FoldRun, p: u32, at_ps: u64) {
+pub(crate) fn schedule_partition(run: &mut FoldRun, p: PartitionIdx, at_ps: u64) {
     let rank = turn_rank(run, p);
-    let partition = &mut run.partitions[p as usize];
+    let partition = &mut run.partitions[p];
     partition.next = partition.next.min(at_ps);
     if partition.next != NEVER {
         run.schedule.heap.push(Reverse((partition.next, rank, partition.first)));
@@ -64,9 +61,9 @@ pub(crate) fn collect(run: &mut FoldRun, t: &mut Tables, n: NicIdx) {
 }
 
 /// Delivers the signals that NICs of `p` gave to their gates.
-pub(crate) fn collect_all(run: &mut FoldRun, t: &mut Tables, p: u32) {
-    for k in 0..run.partitions[p as usize].rows.nics.len() {
-        let n = run.partitions[p as usize].rows.nics[k];
+pub(crate) fn collect_all(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx) {
+    for k in 0..run.partitions[p].rows.nics.len() {
+        let n = run.partitions[p].rows.nics[k];
         if t.nics[n].signals != NONE {
             collect(run, t, n);
         }

@@ -12,13 +12,15 @@ use std::sync::Arc;
 
 use super::audits::compare_copies::{compare_all, note_progress};
 use super::audits::copies::ContinuedAudits;
-use super::audits::copy_on::{carries_too_little, copy_if_due};
+use super::audits::copy_on::go_on_with_copy;
+use super::audits::prepare_copy::carries_too_little;
 use super::audits::restart::{CoupledSwitches, Restart};
 use super::audits::return_point::keep_return_point;
 use super::lookups::checkpoint::sample_and_checkpoint;
 use super::lookups::lookup_turn::lookup_turn;
 use super::partitions::couple::{couple_from_now, go_on_without_skips};
 use super::partitions::join::join;
+use super::partitions::partition::Partitions;
 use super::simulation::simulate_turn::simulate_turn;
 use super::simulation::span_threads::SpanThreads;
 use super::skips::detection::next_sampling;
@@ -26,7 +28,7 @@ use super::skips::gain::LeastGain;
 use crate::memo::table::Memo;
 use crate::rows::buffer_guard::{BufferGuard, Failure};
 use crate::rows::cc_state;
-use crate::rows::index::RowIndex;
+use crate::rows::index::{PartitionIdx, RowIndex};
 use crate::run::fold_run::FoldRun;
 use crate::run::hand_over::{come_to_one_instant, leave_folding, unfold};
 use crate::run::schedule::TurnSchedule;
@@ -35,7 +37,7 @@ use crate::run::stop::{Stop, reason};
 use crate::run::turn_order::{collect, peek, schedule_nic, schedule_partition, serve};
 use crate::steady::sampling::is_steadying;
 use crate::steady::wander::RateWander;
-use hyperfold_columns::{NEVER, NONE, NicIdx, SHARED_FLOWS_LEFT, Tables, cc, mode, qp, status, task as bits};
+use hyperfold_columns::{NEVER, NicIdx, SHARED_FLOWS_LEFT, Tables, cc, mode, qp, status, task as bits};
 use hyperfold_engine::FoldStats;
 use hyperfold_engine::cpu::key::{EventKey, START, TASK};
 use hyperfold_engine::cpu::{nic, task};
@@ -87,10 +89,9 @@ pub(crate) fn begin_coupled(
         memo: (t.exps[0].modes & mode::MEMO != 0).then(|| Arc::clone(memo)),
         checkpoint_hops,
         index: RowIndex::new(t),
-        partitions: Vec::new(),
-        spare: Vec::new(),
+        partitions: Partitions::default(),
         joined_unrecordable: false,
-        turning: NONE,
+        turning: PartitionIdx::NONE,
         schedule: TurnSchedule { idle_at: vec![NEVER; t.nics.len()], ..TurnSchedule::default() },
         guard,
         left_out: BTreeSet::new(),
@@ -109,9 +110,7 @@ pub(crate) fn begin_coupled(
         explainer: None,
         ticket: memo.in_flight.enter(),
         timer: TurnTimer::default(),
-        join,
-        turns,
-        copy_if_due,
+        prepared_copy: None,
     };
     for n in NicIdx::all(t.nics.len() as u32) {
         schedule_nic(&mut run, t, n);
@@ -119,10 +118,11 @@ pub(crate) fn begin_coupled(
     run
 }
 
-/// Runs `turns` turns, or to the end. `limit`: maximum number of packet records.
-pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -> Result<(), Stop> {
+/// Runs `n_turns` turns, or to the end. `limit`: maximum number of packet records.
+pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, n_turns: u32, limit: u64) -> Result<(), Stop> {
     run.limit = limit;
-    for _ in 0..turns {
+    for _ in 0..n_turns {
+        go_on_with_copy(run, t, |copy, c| turns(copy, c, 1, limit));
         let earliest = peek(run);
         let fired = run.schedule.fired.peek().map(|&Reverse((latest, g))| (latest, g));
         if let Some((latest, g)) = fired
@@ -180,25 +180,20 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
             let timed_turn = run.timer.begin_turn(&mut run.stats, sample_ps);
             run.ticket.may_wait = false;
             sample_and_checkpoint(run, t, p, sample_ps);
-            run.timer.end_turn(
-                &mut run.stats,
-                (run.partitions.len() - run.spare.len()) as u64,
-                timed_turn,
-                Some(false),
-            );
+            run.timer.end_turn(&mut run.stats, run.partitions.n_active() as u64, timed_turn, Some(false));
             continue;
         }
         run.schedule.heap.pop();
         let timed_turn = run.timer.begin_turn(&mut run.stats, at_ps);
         let p = run.index.nic_partition[n.usize()];
-        let looked_up = (p != NONE).then(|| run.partitions[p as usize].looked_up);
+        let looked_up = p.is_some().then(|| !run.partitions[p].is_simulated());
         run.ticket.may_wait = looked_up != Some(false);
         let done = match looked_up {
             None => idle_turn(run, t, n, at_ps),
             Some(true) => lookup_turn(run, t, p, at_ps),
             Some(false) => simulate_turn(run, t, p, at_ps),
         };
-        run.timer.end_turn(&mut run.stats, (run.partitions.len() - run.spare.len()) as u64, timed_turn, looked_up);
+        run.timer.end_turn(&mut run.stats, run.partitions.n_active() as u64, timed_turn, looked_up);
         if let Err(Stop::Wait) = done {
             repeat_turn(run, t, n, at_ps);
         }
@@ -210,7 +205,7 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, turns: u32, limit: u64) -
 /// Schedules the turn of NIC `n` at `at_ps` again, or that of its partition.
 pub(crate) fn repeat_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at_ps: u64) {
     match run.index.nic_partition[n.usize()] {
-        NONE => {
+        PartitionIdx::NONE => {
             nic::set_clock(t, n);
             schedule_nic(run, t, n);
         }
@@ -250,7 +245,7 @@ pub(crate) fn idle_turn(run: &mut FoldRun, t: &mut Tables, n: NicIdx, at_ps: u64
     }
     nic::set_clock(t, n);
     collect(run, t, n);
-    if run.index.nic_partition[n.usize()] == NONE {
+    if run.index.nic_partition[n.usize()].is_none() {
         schedule_nic(run, t, n);
     }
     t.exps[0].now = t.exps[0].now.max(at_ps);

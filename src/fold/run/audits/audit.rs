@@ -3,7 +3,9 @@
 //! Layer: fold/run. Changes nothing but counts. Whether a skip is audited depends only on what was skipped and audited before it ended, so the memo
 //! has no influence.
 
+use crate::rows::index::PartitionIdx;
 use crate::run::partitions::counters::full;
+use crate::run::partitions::partition::PartitionState;
 use std::collections::HashMap;
 use std::time::Instant;
 
@@ -11,7 +13,7 @@ use crate::rows::snapshots::snapshot;
 use crate::run::fold_run::FoldRun;
 use crate::run::partitions::counters::row_names;
 use crate::run::partitions::partition::Partition;
-use crate::run::simulation::simulate::step_span;
+use crate::run::simulation::simulate::repeat_span;
 use crate::run::stop::Stop;
 use crate::steady::audit::due;
 use crate::steady::skip::Skip;
@@ -36,12 +38,12 @@ fn copy_but_for_tasks(t: &mut Tables) -> OwnedTables {
 pub(crate) fn audit_if_due(
     run: &mut FoldRun,
     t: &mut Tables,
-    p: u32,
+    p: PartitionIdx,
     skip: &Skip,
     moved: &[u64],
     at_ps: u64,
 ) -> Result<(), Stop> {
-    let hops = skip.hops(t, &run.partitions[p as usize].rows, moved);
+    let hops = skip.hops(t, &run.partitions[p].rows, moved);
     let stats = &run.stats;
     let Some(upto) = due(&t.exps[0], &stats.audit, hops, stats.audit_hops, stats.hops_skipped) else { return Ok(()) };
     // If rates are carried on, copies of the experiment show more (`continued`), unless everything is to be audited.
@@ -54,17 +56,17 @@ pub(crate) fn audit_if_due(
 }
 
 /// Audits `skip` of partition `p` up to `at_ps`: simulates the time from its start on a copy of the tables, and compares.
-fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at_ps: u64) -> Result<(), Stop> {
+fn audit(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, skip: &Skip, at_ps: u64) -> Result<(), Stop> {
     let began = Instant::now();
     let moved = skip.moved_by(at_ps);
     let posted: Vec<(TaskIdx, Task)> =
-        run.partitions[p as usize].rows.members.iter().flat_map(|m| &m.posted).map(|&(i, _)| (i, t.tasks[i])).collect();
+        run.partitions[p].rows.members.iter().flat_map(|m| &m.posted).map(|&(i, _)| (i, t.tasks[i])).collect();
     let mut copy = copy_but_for_tasks(t);
     // A copy waits for no other experiment, and claims stay as they are.
     let may_wait = std::mem::take(&mut run.ticket.may_wait);
     let fails_for_certain = run.fails_for_certain;
-    let cursor = run.partitions[p as usize].cursor.take();
-    let partition = Partition { cursor, ..run.partitions[p as usize].clone() };
+    let cursor = run.partitions[p].cursor.take();
+    let partition = Partition { cursor, ..run.partitions[p].clone() };
     let delivered = {
         let mut c = copy.view();
         // The copy works on the original tasks, which are by far the most rows. It changes only the posted ones.
@@ -97,7 +99,7 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at_ps: u64) -> 
     if skip.plan.carried.is_none() {
         run.stats.audit.drifted(ahead, sent);
     }
-    run.partitions[p as usize] = partition;
+    run.partitions[p] = partition;
     run.ticket.may_wait = may_wait;
     run.fails_for_certain = fails_for_certain;
     run.stats.auditing += began.elapsed();
@@ -109,21 +111,21 @@ fn audit(run: &mut FoldRun, t: &mut Tables, p: u32, skip: &Skip, at_ps: u64) -> 
 pub(crate) fn simulate_skip(
     run: &mut FoldRun,
     c: &mut Tables,
-    p: u32,
+    p: PartitionIdx,
     skip: &Skip,
     at_ps: u64,
 ) -> Result<(Vec<u64>, HashMap<TaskIdx, u64>), Stop> {
     prepare(run, c, p, skip)?;
-    let before = run.partitions[p as usize].rows.members.iter().map(|m| c.flow_tx[m.flow].snd_una).collect();
+    let before = run.partitions[p].rows.members.iter().map(|m| c.flow_tx[m.flow].snd_una).collect();
     let mut delivered: HashMap<TaskIdx, u64> = HashMap::new();
     loop {
-        let from = run.partitions[p as usize].next_events(c).at;
+        let from = run.partitions[p].next_events(c).at;
         if from >= at_ps {
             break;
         }
         // Events that cannot be folded end the simulation.
         let end = (from + run.step).min(at_ps);
-        if step_span(run, c, p, from, end).is_err() {
+        if repeat_span(run, c, p, from, end).is_err() {
             break;
         }
         for noted in c.fold_trace.drain(..) {
@@ -136,16 +138,16 @@ pub(crate) fn simulate_skip(
 }
 
 /// Restores the rows of `p` as they were when the skip began. Messages posted since are running tasks; reported events are not reported again.
-pub(crate) fn prepare(run: &mut FoldRun, c: &mut Tables, p: u32, skip: &Skip) -> Result<(), Stop> {
+pub(crate) fn prepare(run: &mut FoldRun, c: &mut Tables, p: PartitionIdx, skip: &Skip) -> Result<(), Stop> {
     let before_skip = &skip.before;
-    let nics = run.partitions[p as usize].rows.nics.clone();
+    let nics = run.partitions[p].rows.nics.clone();
     for &n in &nics {
         let row = &mut c.nics[n];
         // Signals on their way to gates arrive once, in the original tables.
         (row.task_head, row.next_task, row.signals) = (TaskIdx::NONE, NEVER, NONE);
     }
     let mut posts: Vec<TaskIdx> = Vec::new();
-    for (m, &[given, posted, _]) in run.partitions[p as usize].rows.members.iter_mut().zip(before_skip) {
+    for (m, &[given, posted, _]) in run.partitions[p].rows.members.iter_mut().zip(before_skip) {
         for &(i, first) in &m.posted {
             let row = &mut c.tasks[i];
             (row.got, row.done) = (row.got.min(NEVER - 1), row.done.min(NEVER - 1));
@@ -160,7 +162,7 @@ pub(crate) fn prepare(run: &mut FoldRun, c: &mut Tables, p: u32, skip: &Skip) ->
         (m.given, m.posts_in_rows) = (given, posted);
     }
     snapshot::read(c, &skip.plan.state, row_names(run, p, None), skip.since, run.limit).map_err(full)?;
-    for (m, &[given, posted, _]) in run.partitions[p as usize].rows.members.iter().zip(before_skip) {
+    for (m, &[given, posted, _]) in run.partitions[p].rows.members.iter().zip(before_skip) {
         let tx = &mut c.flow_tx[m.flow];
         for &(i, _) in &m.posted[given..posted] {
             tx.size += c.tasks[i].bytes;
@@ -178,8 +180,8 @@ pub(crate) fn prepare(run: &mut FoldRun, c: &mut Tables, p: u32, skip: &Skip) ->
     for &n in &nics {
         nic::set_clock(c, n);
     }
-    let partition = &mut run.partitions[p as usize];
-    (partition.looked_up, partition.cursor, partition.turned_away) = (false, None, false);
+    let partition = &mut run.partitions[p];
+    (partition.state, partition.cursor, partition.turned_away) = (PartitionState::Simulated, None, false);
     c.fold_trace.clear();
     Ok(())
 }

@@ -17,7 +17,7 @@ const BUSY_PPM: u128 = 950_000;
 pub(crate) fn sent(run: &FoldRun, t: &Tables, f: FlowIdx, at_ps: u64) -> u64 {
     let tx = &t.flow_tx[f];
     let (p, m) = (run.index.nic_partition[tx.nic.usize()], run.index.member[f.usize()]);
-    let skip = if p == NONE || m == NONE { None } else { run.partitions[p as usize].skip.as_ref() };
+    let skip = if p.is_none() || m == NONE { None } else { run.partitions[p].skip() };
     tx.sent_bytes + skip.map_or(0, |skip| skip.bytes(m as usize, at_ps))
 }
 

@@ -6,5 +6,6 @@ pub(crate) mod audit;
 pub(crate) mod compare_copies;
 pub(crate) mod copies;
 pub(crate) mod copy_on;
+pub(crate) mod prepare_copy;
 pub(crate) mod restart;
 pub(crate) mod return_point;

@@ -3,7 +3,8 @@
 //! Layer: fold/run. Nothing was skipped or rounded before the copy was made, so what follows it is exact whenever it was made. That is why it may be made
 //! at a time that depends on turns and on the memo.
 
-use super::copy_on::{copy_of, simulate_all};
+use super::copy_on::simulate_all;
+use super::prepare_copy::copy_of;
 use crate::memo::in_flight::InFlight;
 use crate::rows::buffer_guard::BufferGuard;
 use crate::run::fold_run::{FoldRun, ReturnPoint, unsettled_hops};

@@ -9,6 +9,7 @@ use crate::memo::lock::lock;
 use crate::memo::node::MemoNode;
 use crate::rows::canonical_key::{CanonicalKey, shape};
 use crate::rows::coupling::put_coupling;
+use crate::rows::index::PartitionIdx;
 use crate::rows::key_parts::{KeyPart, KeyPartSet};
 use crate::rows::part_hashes::PartHashes;
 use crate::rows::partition_rows::hops;
@@ -22,21 +23,21 @@ use hyperfold_columns::{INT_TX_UNIT, Tables, cc};
 const MAX_COMPARED: usize = 256;
 
 /// Notes that `p` is simulated from here on because of `cause`.
-pub(crate) fn because(run: &mut FoldRun, t: &Tables, p: u32, cause: FoldCause) {
+pub(crate) fn because(run: &mut FoldRun, t: &Tables, p: PartitionIdx, cause: FoldCause) {
     if run.explainer.is_none() {
         return;
     }
     settle(run, t, p);
-    run.partitions[p as usize].cause = cause;
+    run.partitions[p].cause = cause;
     if let Some(explainer) = &run.explainer {
         lock(&explainer.told).causes.entry(cause).or_default().times += 1;
     }
 }
 
 /// Counts what was simulated of `p` since the last count.
-pub(crate) fn settle(run: &mut FoldRun, t: &Tables, p: u32) {
-    let (Some(explainer), partition) = (&run.explainer, &mut run.partitions[p as usize]) else { return };
-    if partition.looked_up {
+pub(crate) fn settle(run: &mut FoldRun, t: &Tables, p: PartitionIdx) {
+    let (Some(explainer), partition) = (&run.explainer, &mut run.partitions[p]) else { return };
+    if !partition.is_simulated() {
         return;
     }
     let all = hops(t, &partition.rows);
@@ -46,11 +47,11 @@ pub(crate) fn settle(run: &mut FoldRun, t: &Tables, p: u32) {
 }
 
 /// Explains why the lifetime of `p`, which starts at `at_ps`, is not known.
-pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at_ps: u64) {
+pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: PartitionIdx, at_ps: u64) {
     if run.explainer.is_none() {
         return;
     }
-    let rows = &run.partitions[p as usize].rows;
+    let rows = &run.partitions[p].rows;
     let mut parts = PartHashes::default();
     parts.bytes(KeyPart::Rows, &rows_of(run, t, p).0);
     let e = &t.exps[0];
@@ -86,14 +87,14 @@ pub(crate) fn new_start(run: &mut FoldRun, t: &Tables, p: u32, at_ps: u64) {
 }
 
 /// Explains why the snapshot of `p` at `at_ps` is not known.
-pub(crate) fn new_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) {
+pub(crate) fn new_snapshot(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) {
     if run.explainer.is_none() {
         return;
     }
     let mut parts = snapshot::hash_parts(t, row_names(run, p, None), at_ps);
     parts.bytes(KeyPart::Rows, &rows_of(run, t, p).0);
     parts.bytes(KeyPart::Phases, &CanonicalKey::head(t, at_ps, &run.guard).0);
-    let partition = &run.partitions[p as usize];
+    let partition = &run.partitions[p];
     let mut ancestors = CanonicalKey::default();
     partition.rows.ancestors.iter().for_each(|&id| ancestors.id(&partition.rows, id));
     parts.bytes(KeyPart::Lineages, &ancestors.0);
@@ -108,14 +109,14 @@ pub(crate) fn new_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64
         Some(parts) => FoldCause::NewSnapshot(parts),
     };
     // What was simulated before has another cause and has been counted.
-    run.partitions[p as usize].cause = cause;
+    run.partitions[p].cause = cause;
     if let Some(explainer) = &run.explainer {
         lock(&explainer.told).causes.entry(cause).or_default().times += 1;
     }
 }
 
 /// Explains why the edge `key` of `node` is not known.
-pub(crate) fn new_edge(run: &mut FoldRun, t: &Tables, p: u32, node: &MemoNode, key: &[u8]) {
+pub(crate) fn new_edge(run: &mut FoldRun, t: &Tables, p: PartitionIdx, node: &MemoNode, key: &[u8]) {
     if run.explainer.is_none() {
         return;
     }
@@ -133,8 +134,8 @@ pub(crate) fn new_edge(run: &mut FoldRun, t: &Tables, p: u32, node: &MemoNode, k
 }
 
 /// The constant properties of `p`'s rows, including those of coupled switches.
-fn rows_of(run: &FoldRun, t: &Tables, p: u32) -> CanonicalKey {
-    let rows = &run.partitions[p as usize].rows;
+fn rows_of(run: &FoldRun, t: &Tables, p: PartitionIdx) -> CanonicalKey {
+    let rows = &run.partitions[p].rows;
     let mut form = CanonicalKey(shape(t, rows, &|n| run.index.local_nic(p, n), &|q| run.index.local_port(p, q)));
     if !rows.switches.is_empty() {
         put_coupling(t, rows, &run.index.end_local, &mut form);

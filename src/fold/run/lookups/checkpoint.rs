@@ -3,6 +3,7 @@
 //!
 //! Layer: fold/run.
 
+use crate::rows::index::PartitionIdx;
 use crate::run::partitions::counters::full;
 use crate::steady::skip_criterion::PartitionView;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use crate::memo::outcome::PartitionPiece;
 use crate::memo::skip_choice::{NeededBytes, is_met};
 use crate::rows::partition_rows::{hops, waits_its_turn};
 use crate::rows::snapshots::snapshot;
+use crate::run::audits::prepare_copy::prepare_copy_if_due;
 use crate::run::explanations::explain::settle;
 use crate::run::fold_run::FoldRun;
 use crate::run::partitions::counters::{
@@ -40,8 +42,8 @@ use hyperfold_columns::Tables;
 /// Takes a checkpoint of partition `p` if one is due. `p` is about to be simulated from `at_ps` and is the earliest of all. From there the memo may
 /// know it, and it may have split. Returns whether its turn is over. If steady phases are skipped, results depend on checkpoints, so they are taken
 /// at fixed instants instead ([`sample_and_checkpoint`]).
-pub(crate) fn checkpoint_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> bool {
-    let partition = &run.partitions[p as usize];
+pub(crate) fn checkpoint_if_due(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) -> bool {
+    let partition = &run.partitions[p];
     if is_steadying(t) || !(partition.changed && at_ps > partition.start && partition.reached <= at_ps) {
         return false;
     }
@@ -61,19 +63,19 @@ pub(crate) fn checkpoint_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps
 
 /// Samples simulated partition `p`. Its steady pieces are skipped, and from time to time a checkpoint is taken.
 /// PRECONDITION: everything before `at_ps` has happened, nothing at or after it.
-pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) {
-    run.partitions[p as usize].covered = run.partitions[p as usize].covered.max(at_ps);
+pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) {
+    run.partitions[p].covered = run.partitions[p].covered.max(at_ps);
     flush_covered(run, p, at_ps);
     update_claim(run, p);
     let full = sample_partition(run, t, p);
     // A partition with coupled switches is not skipped: what a pause does to rates does not repeat from window to window.
-    let may_skip = full && run.partitions[p as usize].rows.switches.is_empty();
-    let is_due = hops(t, &run.partitions[p as usize].rows) >= run.partitions[p as usize].hops_due;
+    let may_skip = full && run.partitions[p].rows.switches.is_empty();
+    let is_due = hops(t, &run.partitions[p].rows) >= run.partitions[p].hops_due;
     if !full && !is_due {
         continue_after_sample(run, t, p);
         return;
     }
-    let carries = run.partitions[p as usize].detector.rule.is_some_and(|rule| rule.patience > 0);
+    let carries = run.partitions[p].detector.rule.is_some_and(|rule| rule.patience > 0);
     let (began, audited) = (Instant::now(), run.stats.auditing);
     let pieces = pieces(run, t, p, at_ps);
     if !full && pieces.len() == 1 {
@@ -87,7 +89,7 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
         true => steady_pieces(run, t, p, at_ps, &pieces),
     };
     if carries {
-        (run.copy_if_due)(run, t, p, at_ps, &steady);
+        prepare_copy_if_due(run, t, p, at_ps, &steady);
     }
     if run.gain.is_too_late() && steady.iter().any(Option::is_some) {
         run.first_skip_too_late = Some(at_ps);
@@ -106,8 +108,8 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, a
 }
 
 /// Rates of each of the `pieces` of `p`, in which measured rates are carried on. `None`: the sum of its rates is not steady.
-fn carried_pieces(run: &FoldRun, t: &Tables, p: u32, pieces: &[PartitionPiece]) -> Vec<Option<SteadyRates>> {
-    let members = &run.partitions[p as usize].rows.members;
+fn carried_pieces(run: &FoldRun, t: &Tables, p: PartitionIdx, pieces: &[PartitionPiece]) -> Vec<Option<SteadyRates>> {
+    let members = &run.partitions[p].rows.members;
     let all = || (0..members.len() as u32).filter(|&m| members[m as usize].routed).collect();
     let rates = |piece: &PartitionPiece| {
         let queue_pairs = if pieces.len() == 1 { all() } else { piece.working.clone() };
@@ -121,11 +123,11 @@ fn carried_pieces(run: &FoldRun, t: &Tables, p: u32, pieces: &[PartitionPiece]) 
 fn steady_pieces(
     run: &mut FoldRun,
     t: &Tables,
-    p: u32,
+    p: PartitionIdx,
     at_ps: u64,
     pieces: &[PartitionPiece],
 ) -> Vec<Option<SteadyRates>> {
-    let members = &run.partitions[p as usize].rows.members;
+    let members = &run.partitions[p].rows.members;
     let whole = pieces.len() == 1;
     let all = || (0..members.len() as u32).filter(|&m| works(run, t, p, m)).collect();
     let judged = |piece: &PartitionPiece| {
@@ -148,8 +150,8 @@ fn steady_pieces(
 }
 
 /// The data of partition `p` that the criterion of steadiness reads.
-fn view(run: &FoldRun, p: u32) -> PartitionView<'_> {
-    let partition = &run.partitions[p as usize];
+fn view(run: &FoldRun, p: PartitionIdx) -> PartitionView<'_> {
+    let partition = &run.partitions[p];
     PartitionView {
         rows: &partition.rows,
         index: &run.index,
@@ -160,9 +162,9 @@ fn view(run: &FoldRun, p: u32) -> PartitionView<'_> {
 }
 
 /// Continues simulated partition `p` after a sample that led to nothing. It is known that nothing happens before its next event or sample.
-pub(crate) fn continue_after_sample(run: &mut FoldRun, t: &Tables, p: u32) {
+pub(crate) fn continue_after_sample(run: &mut FoldRun, t: &Tables, p: PartitionIdx) {
     schedule_sampling(run, t, p);
-    let known_ps = next_event_at(run, t, p).min(run.partitions[p as usize].detector.next());
+    let known_ps = next_event_at(run, t, p).min(run.partitions[p].detector.next());
     flush_covered(run, p, known_ps);
 }
 
@@ -171,25 +173,25 @@ pub(crate) fn continue_after_sample(run: &mut FoldRun, t: &Tables, p: u32) {
 pub(crate) fn split_at_checkpoint(
     run: &mut FoldRun,
     t: &mut Tables,
-    p: u32,
+    p: PartitionIdx,
     at_ps: u64,
     mut pieces: Vec<PartitionPiece>,
     steady: &[Option<SteadyRates>],
 ) -> bool {
-    let start = run.partitions[p as usize].start;
+    let start = run.partitions[p].start;
     // The claim to record the node is kept until the checkpoint is recorded: no other experiment needs to record the node before.
-    let old_cursor = run.partitions[p as usize].cursor.take();
-    let partition = &run.partitions[p as usize];
+    let old_cursor = run.partitions[p].cursor.take();
+    let partition = &run.partitions[p];
     let may_look_up = old_cursor.is_some() || (partition.turned_away && partition.has_all_posts());
-    run.partitions[p as usize].ended_skip = None;
+    run.partitions[p].ended_skip = None;
     forget_finished_messages(run, t, p);
     settle(run, t, p);
-    run.partitions[p as usize].explained_hops = 0;
+    run.partitions[p].explained_hops = 0;
     let deltas = deltas(run, t, p);
     report_peaks(run, t, p, at_ps);
     run.stats.hops_simulated += deltas.hops();
     run.gain.count(at_ps, deltas.hops());
-    let partition = &run.partitions[p as usize];
+    let partition = &run.partitions[p];
     let flow_ids: Vec<u32> = partition.rows.flow_ids.iter().chain(&partition.rows.ancestors).copied().collect();
     let mut roots_known = true;
     let mut places = |ids: &[u32]| -> Vec<u32> {
@@ -206,18 +208,18 @@ pub(crate) fn split_at_checkpoint(
     let mut is_recordable = true;
     for (k, (q, piece)) in fall_apart(run, t, p, &pieces).into_iter().zip(&mut pieces).enumerate() {
         if !whole && piece.working.is_empty() {
-            run.partitions[q as usize].start = at_ps;
+            run.partitions[q].start = at_ps;
             continuations.push(Continuation::Retire(write_snapshot(run, t, q, at_ps).into()));
-            piece.ancestors = places(&run.partitions[q as usize].rows.ancestors);
+            piece.ancestors = places(&run.partitions[q].rows.ancestors);
             dissolve(run, t, q);
             continue;
         }
         if let Some(Some(rates)) = steady.get(k) {
             let rates = if whole { rates.clone() } else { rates.of(piece) };
             // During the skip, the piece's ingresses are assumed to hold what they held before.
-            let peaks = run.partitions[q as usize].rows.peaks.clone();
+            let peaks = run.partitions[q].rows.peaks.clone();
             rebase(run, t, q);
-            run.partitions[q as usize].rows.peaks = peaks;
+            run.partitions[q].rows.peaks = peaks;
             let plan = Arc::new(plan_skip(run, t, q, at_ps, &rates));
             // If rates are carried on, what follows depends on the messages that are reported, and no key has these.
             is_recordable &= plan.carried.is_none();
@@ -228,19 +230,19 @@ pub(crate) fn split_at_checkpoint(
             }
             let may_look_up = may_look_up && plan.carried.is_none();
             continuations.push(Continuation::Skip(Arc::clone(&plan)));
-            snapshot::clear(t, &run.partitions[q as usize].rows);
+            snapshot::clear(t, &run.partitions[q].rows);
             begin_skip(run, t, q, plan, at_ps, may_look_up);
             is_turn_over = true;
         } else {
             continuations.extend(resume(run, t, q, at_ps, may_look_up));
-            is_turn_over |= run.partitions[q as usize].looked_up;
+            is_turn_over |= !run.partitions[q].is_simulated();
         }
-        piece.ancestors = places(&run.partitions[q as usize].rows.ancestors);
+        piece.ancestors = places(&run.partitions[q].rows.ancestors);
         if is_turn_over {
-            let partition = &run.partitions[q as usize];
-            let next = if partition.skip.is_some() {
+            let partition = &run.partitions[q];
+            let next = if partition.skip().is_some() {
                 next_reported(run, t, q)
-            } else if partition.looked_up {
+            } else if !partition.is_simulated() {
                 at_ps
             } else {
                 next_event_at(run, t, q)
@@ -265,9 +267,14 @@ pub(crate) fn split_at_checkpoint(
 
 /// Moves looked-up partition `p` on to `checkpoint`, which it reaches: counters are increased. Snapshots are not read before they are needed.
 /// PRECONDITION: [`Memo::reach`] returned `checkpoint`.
-pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpoint: &Checkpoint) -> Result<(), Stop> {
+pub(crate) fn pass_checkpoint(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: PartitionIdx,
+    checkpoint: &Checkpoint,
+) -> Result<(), Stop> {
     run.stats.hits += 1;
-    let partition = &run.partitions[p as usize];
+    let partition = &run.partitions[p];
     run.gain.count(partition.start + checkpoint.at, checkpoint.hops());
     for (&n, delta) in partition.rows.nics.iter().zip(&checkpoint.nics) {
         delta.count(&mut t.nics[n]);
@@ -285,14 +292,14 @@ pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpo
         rx.n_acks = rx.n_acks.wrapping_add(delta.n_acks);
     }
     let at_ps = partition.start + checkpoint.at;
-    run.partitions[p as usize].rows.peaks.clone_from(&checkpoint.peaks);
+    run.partitions[p].rows.peaks.clone_from(&checkpoint.peaks);
     report_peaks(run, t, p, at_ps);
     forget_finished_messages(run, t, p);
     for (q, continuation) in fall_apart(run, t, p, &checkpoint.pieces).into_iter().zip(&checkpoint.continuations) {
-        run.partitions[q as usize].start = at_ps;
+        run.partitions[q].start = at_ps;
         match continuation {
             Continuation::Snapshot(node) => {
-                let partition = &mut run.partitions[q as usize];
+                let partition = &mut run.partitions[q];
                 partition.changed = false;
                 partition.cursor = Some(MemoCursor::new(Arc::clone(node)));
                 partition.detector.reset(at_ps);
@@ -300,7 +307,7 @@ pub(crate) fn pass_checkpoint(run: &mut FoldRun, t: &mut Tables, p: u32, checkpo
                 forget_rule(run, q);
                 stand_at_snapshot(run, q, Arc::clone(node), at_ps);
                 if checkpoint.pieces.len() > 1 {
-                    let next = if run.partitions[q as usize].looked_up {
+                    let next = if !run.partitions[q].is_simulated() {
                         next_reported(run, t, q)
                     } else {
                         next_event_at(run, t, q)

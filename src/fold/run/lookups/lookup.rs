@@ -13,12 +13,14 @@ use super::recording::{drain, flush_covered};
 use super::restore::restore;
 use crate::memo::keys::{follow_key, post_key};
 use crate::memo::node::MessageEvent;
+use crate::rows::index::PartitionIdx;
 use crate::rows::partition_rows::{Member, waits_its_turn};
 use crate::run::explanations::explain::{because, new_edge};
 use crate::run::explanations::explanation::FoldCause;
 use crate::run::fold_run::FoldRun;
+use crate::run::partitions::partition::PartitionState;
 use crate::run::partitions::retire::retire_looked_up;
-use crate::run::simulation::simulate::{next_event_at, step_span};
+use crate::run::simulation::simulate::{next_event_at, repeat_span};
 use crate::run::skips::detection::{goes_on_soon, reset_detector, schedule_sampling, take_sample};
 use crate::run::skips::skip::{SkipEnd, end_skip, report_skipped, skip_up_to};
 use crate::run::stop::Stop;
@@ -33,12 +35,12 @@ use hyperfold_engine::cpu::{nic, task};
 pub(crate) fn record_post_of_looked_up(
     run: &mut FoldRun,
     t: &mut Tables,
-    p: u32,
+    p: PartitionIdx,
     n: NicIdx,
     m: u32,
     at_ps: u64,
 ) -> Result<(), Stop> {
-    let member = &mut run.partitions[p as usize].rows.members[m as usize];
+    let member = &mut run.partitions[p].rows.members[m as usize];
     let n_posted = member.posted.len();
     task::due_unseen(t, n, at_ps, &mut member.posted);
     let idle_since_ps = member.idle_since;
@@ -57,7 +59,7 @@ pub(crate) fn record_post_of_looked_up(
     if !goes_on_soon(run, t, p, idle_since_ps, at_ps) {
         reset_detector(run, t, p, at_ps);
     }
-    let since_start_ps = at_ps - run.partitions[p as usize].start;
+    let since_start_ps = at_ps - run.partitions[p].start;
     follow(run, t, p, post_key(since_start_ps, m, &sizes), at_ps, at_ps)
 }
 
@@ -66,12 +68,12 @@ pub(crate) fn record_post_of_looked_up(
 pub(crate) fn follow(
     run: &mut FoldRun,
     t: &mut Tables,
-    p: u32,
+    p: PartitionIdx,
     key: Vec<u8>,
     at_ps: u64,
     known_ps: u64,
 ) -> Result<(), Stop> {
-    let partition = &mut run.partitions[p as usize];
+    let partition = &mut run.partitions[p];
     let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else {
         return leave_memo(run, t, p, at_ps);
     };
@@ -94,13 +96,13 @@ pub(crate) fn follow(
 
 /// Reports to the tasks of looked-up or skipped partition `p` all message events up to `at_ps`. If a message follows that the memo does not know, the
 /// partition is simulated.
-pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Result<(), Stop> {
-    while run.partitions[p as usize].looked_up {
-        if run.partitions[p as usize].skip.is_some() {
+pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) -> Result<(), Stop> {
+    while !run.partitions[p].is_simulated() {
+        if run.partitions[p].skip().is_some() {
             run.gain.take_trace(t);
             return report_skipped(run, t, p, at_ps);
         }
-        let partition = &mut run.partitions[p as usize];
+        let partition = &mut run.partitions[p];
         let Some(cursor) = &mut partition.cursor else { return Ok(()) };
         let elapsed_ps = at_ps - partition.start;
         let body = cursor.node.body();
@@ -119,7 +121,7 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u6
             };
             if run.gain.is_too_late() && checkpoint.skips() {
                 // Other experiments skip from here on. This one is simulated up to here, and takes the sample at which they began.
-                let checkpoint_ps = run.partitions[p as usize].start + checkpoint.at;
+                let checkpoint_ps = run.partitions[p].start + checkpoint.at;
                 return start_simulating(run, t, p, checkpoint_ps);
             }
             // The snapshots to which the checkpoint leads may be missing in this memo. Then the node has no checkpoint, and perhaps more events.
@@ -170,8 +172,8 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u6
 
 /// Passes the choice of looked-up partition `p`, if it has one by `elapsed_ps` after its start: a sample at which the waiting messages decide whether it
 /// is skipped. Returns whether the memo knows what follows.
-fn pass_choice(run: &mut FoldRun, t: &Tables, p: u32, elapsed_ps: u64) -> bool {
-    let partition = &mut run.partitions[p as usize];
+fn pass_choice(run: &mut FoldRun, t: &Tables, p: PartitionIdx, elapsed_ps: u64) -> bool {
+    let partition = &mut run.partitions[p];
     let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else { return false };
     let choice = cursor.node.body().choice.clone().filter(|choice| choice.at <= elapsed_ps);
     let Some(choice) = choice else { return false };
@@ -183,13 +185,13 @@ fn pass_choice(run: &mut FoldRun, t: &Tables, p: u32, elapsed_ps: u64) -> bool {
 
 /// Moves looked-up partition `p` on to `at_ps` ahead of its turn, because rows join it then. If tasks of its own are due earlier, they come first: it is
 /// simulated from them on.
-pub(crate) fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Result<(), Stop> {
-    while run.partitions[p as usize].looked_up {
-        if run.partitions[p as usize].skip.is_some() {
+pub(crate) fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) -> Result<(), Stop> {
+    while !run.partitions[p].is_simulated() {
+        if run.partitions[p].skip().is_some() {
             return skip_up_to(run, t, p, at_ps);
         }
         let next_ps = next_reported(run, t, p).min(at_ps);
-        let task_ps = run.partitions[p as usize]
+        let task_ps = run.partitions[p]
             .rows
             .nics
             .iter()
@@ -202,7 +204,7 @@ pub(crate) fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u6
         }
         report_events(run, t, p, next_ps)?;
         collect_all(run, t, p);
-        if !run.partitions[p as usize].looked_up || (next_ps == at_ps && !ends_by(run, p, at_ps)) {
+        if run.partitions[p].is_simulated() || (next_ps == at_ps && !ends_by(run, p, at_ps)) {
             return Ok(());
         }
         if let Some(final_state) = final_state_by(run, p, next_ps) {
@@ -213,7 +215,7 @@ pub(crate) fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u6
             because(run, t, p, FoldCause::PostAtOtherTime);
             start_simulating(run, t, p, next_ps)?;
             // A sample comes before rows that join at its instant.
-            let partition = &run.partitions[p as usize];
+            let partition = &run.partitions[p];
             if is_steadying(t) && partition.recordable && partition.detector.next() == next_ps {
                 sample_and_checkpoint(run, t, p, next_ps);
             }
@@ -223,27 +225,27 @@ pub(crate) fn catch_up_with(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u6
 }
 
 /// Removes partition `p` from the memo at `at_ps`: it is neither looked up nor recorded any more.
-pub(crate) fn stop_remembering(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Result<(), Stop> {
+pub(crate) fn stop_remembering(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) -> Result<(), Stop> {
     leave_memo(run, t, p, at_ps)?;
-    run.partitions[p as usize].turned_away = false;
+    run.partitions[p].turned_away = false;
     Ok(())
 }
 
 /// Removes partition `p` from the memo, which does not admit its events: it is neither looked up nor recorded before its next checkpoint.
-pub(crate) fn leave_memo(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Result<(), Stop> {
-    if run.partitions[p as usize].looked_up {
+pub(crate) fn leave_memo(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) -> Result<(), Stop> {
+    if !run.partitions[p].is_simulated() {
         start_simulating(run, t, p, at_ps)?;
     }
-    run.partitions[p as usize].turn_away();
+    run.partitions[p].turn_away();
     Ok(())
 }
 
 /// Turns looked-up partition `p` into a simulated one. Its rows are restored as of its start or its last checkpoint. Then they are simulated up to
 /// `until_ps` with the messages that were posted.
-pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until_ps: u64) -> Result<(), Stop> {
-    if run.partitions[p as usize].skip.is_some() {
+pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, until_ps: u64) -> Result<(), Stop> {
+    if run.partitions[p].skip().is_some() {
         end_skip(run, t, p, until_ps, SkipEnd::Joined)?;
-        if !run.partitions[p as usize].looked_up {
+        if run.partitions[p].is_simulated() {
             return Ok(());
         }
     }
@@ -251,13 +253,13 @@ pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until_
     run.ticket.goes_alone();
     let may_wait = std::mem::take(&mut run.ticket.may_wait);
     restore(run, t, p)?;
-    let nics = run.partitions[p as usize].rows.nics.clone();
+    let nics = run.partitions[p].rows.nics.clone();
     let kept: Vec<(TaskIdx, u64)> = nics.iter().map(|&n| (t.nics[n].task_head, t.nics[n].next_task)).collect();
     for &n in &nics {
         (t.nics[n].task_head, t.nics[n].next_task) = (TaskIdx::NONE, NEVER);
     }
     let mut posts: Vec<TaskIdx> = Vec::new();
-    for member in &mut run.partitions[p as usize].rows.members {
+    for member in &mut run.partitions[p].rows.members {
         if member.routed {
             t.flow_tx[member.flow].flags &= !qp::HELD;
         }
@@ -277,16 +279,16 @@ pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until_
     for &n in &nics {
         nic::set_clock(t, n);
     }
-    run.partitions[p as usize].looked_up = false;
-    run.partitions[p as usize].explained_hops = 0;
+    run.partitions[p].state = PartitionState::Simulated;
+    run.partitions[p].explained_hops = 0;
     update_claim(run, p);
-    run.partitions[p as usize].covered = until_ps;
-    run.partitions[p as usize].reached = until_ps;
-    run.partitions[p as usize].detector.reset(0);
+    run.partitions[p].covered = until_ps;
+    run.partitions[p].reached = until_ps;
+    run.partitions[p].detector.reset(0);
     schedule_sampling(run, t, p);
     loop {
-        let next_ps = run.partitions[p as usize].next_events(t).at;
-        let sampling_ps = run.partitions[p as usize].detector.next();
+        let next_ps = run.partitions[p].next_events(t).at;
+        let sampling_ps = run.partitions[p].detector.next();
         if sampling_ps <= next_ps && sampling_ps < until_ps {
             take_sample(run, t, p);
             continue;
@@ -294,8 +296,8 @@ pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until_
         if next_ps >= until_ps {
             break;
         }
-        let end_ps = run.partitions[p as usize].mark(next_ps + 1, run.step).min(until_ps).min(sampling_ps);
-        step_span(run, t, p, next_ps, end_ps)?;
+        let end_ps = run.partitions[p].mark(next_ps + 1, run.step).min(until_ps).min(sampling_ps);
+        repeat_span(run, t, p, next_ps, end_ps)?;
         drain(run, t, p);
     }
     schedule_sampling(run, t, p);
@@ -310,7 +312,7 @@ pub(crate) fn start_simulating(run: &mut FoldRun, t: &mut Tables, p: u32, until_
         nic::set_clock(t, n);
     }
     // Other experiments that follow this one need not simulate the partition as well: this one records it first.
-    let known_ps = next_event_at(run, t, p).min(run.partitions[p as usize].detector.next());
+    let known_ps = next_event_at(run, t, p).min(run.partitions[p].detector.next());
     flush_covered(run, p, known_ps);
     run.ticket.may_wait = may_wait;
     Ok(())

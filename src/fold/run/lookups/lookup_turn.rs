@@ -5,6 +5,7 @@
 use super::claim::must_simulate;
 use super::lookup::{record_post_of_looked_up, report_events, start_simulating};
 use super::progress::{final_state_by, has_more, next_reported};
+use crate::rows::index::PartitionIdx;
 use crate::run::explanations::explain::because;
 use crate::run::explanations::explanation::FoldCause;
 use crate::run::fold_run::FoldRun;
@@ -18,12 +19,12 @@ use hyperfold_columns::{NEVER, NONE, NicIdx, Tables, task as bits};
 use hyperfold_engine::cpu::{nic, task};
 
 /// Runs one instant, `at_ps`, of looked-up partition `p`.
-pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Result<(), Stop> {
-    run.partitions[p as usize].next = NEVER;
+pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) -> Result<(), Stop> {
+    run.partitions[p].next = NEVER;
     let mut p = p;
     'turn: loop {
         report_events(run, t, p, at_ps)?;
-        if !run.partitions[p as usize].looked_up {
+        if run.partitions[p].is_simulated() {
             break;
         }
         if let Some(final_state) = final_state_by(run, p, at_ps) {
@@ -31,8 +32,8 @@ pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64)
             retire_looked_up(run, t, p, &final_state);
             return Ok(());
         }
-        let starts = run.partitions[p as usize].rows.nics.iter().any(|&n| t.nics[n].next_start <= at_ps);
-        if run.partitions[p as usize].skip.is_some() {
+        let starts = run.partitions[p].rows.nics.iter().any(|&n| t.nics[n].next_start <= at_ps);
+        if run.partitions[p].skip().is_some() {
             if starts {
                 end_skip(run, t, p, at_ps, SkipEnd::Started)?;
                 continue;
@@ -46,11 +47,11 @@ pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64)
             continue;
         }
         let mut due: Vec<NicIdx> =
-            run.partitions[p as usize].rows.nics.iter().copied().filter(|&n| t.nics[n].next_task <= at_ps).collect();
+            run.partitions[p].rows.nics.iter().copied().filter(|&n| t.nics[n].next_task <= at_ps).collect();
         due.sort_unstable();
         for n in due {
-            while t.nics[n].next_task <= at_ps && run.partitions[p as usize].looked_up {
-                if run.partitions[p as usize].skip.is_some() && post_while_skipped(run, t, p, n, at_ps) {
+            while t.nics[n].next_task <= at_ps && !run.partitions[p].is_simulated() {
+                if run.partitions[p].skip().is_some() && post_while_skipped(run, t, p, n, at_ps) {
                     continue;
                 }
                 let i = t.nics[n].task_head;
@@ -61,11 +62,11 @@ pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64)
                     continue;
                 }
                 let m = run.index.member[f.usize()];
-                if m == NONE || !run.partitions[p as usize].rows.members[m as usize].routed {
+                if m == NONE || !run.partitions[p].rows.members[m as usize].routed {
                     p = join(run, t, n, f, at_ps)?;
                     continue;
                 }
-                if run.partitions[p as usize].skip.is_some() {
+                if run.partitions[p].skip().is_some() {
                     end_skip(run, t, p, at_ps, SkipEnd::Posted)?;
                     // It may be looked up from here; then events of this instant are reported first.
                     nic::set_clock(t, n);
@@ -81,7 +82,7 @@ pub(crate) fn lookup_turn(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64)
     }
     collect_all(run, t, p);
     t.exps[0].now = t.exps[0].now.max(at_ps);
-    let next = if run.partitions[p as usize].looked_up { next_reported(run, t, p) } else { next_event_at(run, t, p) };
+    let next = if !run.partitions[p].is_simulated() { next_reported(run, t, p) } else { next_event_at(run, t, p) };
     schedule_partition(run, p, next);
     Ok(())
 }

@@ -6,15 +6,16 @@ use std::sync::Arc;
 
 use crate::memo::node::NodeBody;
 use crate::memo::outcome::FinalState;
+use crate::rows::index::PartitionIdx;
 use crate::run::fold_run::FoldRun;
 use hyperfold_columns::{NEVER, Tables};
 
 /// Time of a looked-up partition's next event, in ps.
-pub(crate) fn next_reported(run: &FoldRun, t: &Tables, p: u32) -> u64 {
-    let partition = &run.partitions[p as usize];
+pub(crate) fn next_reported(run: &FoldRun, t: &Tables, p: PartitionIdx) -> u64 {
+    let partition = &run.partitions[p];
     let tasks =
         partition.rows.nics.iter().map(|&n| t.nics[n].next_task.min(t.nics[n].next_start)).min().unwrap_or(NEVER);
-    if partition.skip.is_some() {
+    if partition.skip().is_some() {
         return tasks.min(next_of_skip(run, p));
     }
     let Some(cursor) = &partition.cursor else { return tasks };
@@ -29,15 +30,15 @@ pub(crate) fn next_reported(run: &FoldRun, t: &Tables, p: u32) -> u64 {
 }
 
 /// Time of the next event of skipped partition `p`, apart from its tasks, in ps.
-fn next_of_skip(run: &FoldRun, p: u32) -> u64 {
-    run.partitions[p as usize].skip.as_ref().map_or(NEVER, |skip| skip.next_event().0)
+fn next_of_skip(run: &FoldRun, p: PartitionIdx) -> u64 {
+    run.partitions[p].skip().map_or(NEVER, |skip| skip.next_event().0)
 }
 
 /// Whether looked-up partition `p` reaches a checkpoint or its end by `at_ps`, or the memo knows no further. That comes before rows that join at
 /// `at_ps`, unless such a join is known.
-pub(crate) fn ends_by(run: &FoldRun, p: u32, at_ps: u64) -> bool {
-    let partition = &run.partitions[p as usize];
-    let Some(cursor) = &partition.cursor else { return partition.skip.is_none() };
+pub(crate) fn ends_by(run: &FoldRun, p: PartitionIdx, at_ps: u64) -> bool {
+    let partition = &run.partitions[p];
+    let Some(cursor) = &partition.cursor else { return partition.skip().is_none() };
     let body = cursor.node.body();
     let known_until = match (&body.checkpoint, &body.end) {
         (Some(checkpoint), _) => checkpoint.at,
@@ -53,9 +54,9 @@ pub(crate) fn ends_by(run: &FoldRun, p: u32, at_ps: u64) -> bool {
 }
 
 /// Whether the memo does not know what happens to `p` at `at_ps`. A skip needs no memo.
-pub(crate) fn is_unknown_at(run: &FoldRun, p: u32, at_ps: u64) -> bool {
-    let partition = &run.partitions[p as usize];
-    let Some(cursor) = &partition.cursor else { return partition.skip.is_none() };
+pub(crate) fn is_unknown_at(run: &FoldRun, p: PartitionIdx, at_ps: u64) -> bool {
+    let partition = &run.partitions[p];
+    let Some(cursor) = &partition.cursor else { return partition.skip().is_none() };
     let body = cursor.node.body();
     body.end.is_none() && body.checkpoint.is_none() && partition.start.saturating_add(body.known) <= at_ps
 }
@@ -67,8 +68,8 @@ pub(crate) fn leaves_at(body: &NodeBody) -> u64 {
 }
 
 /// Whether the memo has events of `p` by `at_ps` that were not reported.
-pub(crate) fn has_more(run: &FoldRun, p: u32, at_ps: u64) -> bool {
-    let partition = &run.partitions[p as usize];
+pub(crate) fn has_more(run: &FoldRun, p: PartitionIdx, at_ps: u64) -> bool {
+    let partition = &run.partitions[p];
     let Some(cursor) = &partition.cursor else { return false };
     let body = cursor.node.body();
     let event = body.events.get(cursor.next_event).map_or(NEVER, |x| x.at);
@@ -76,8 +77,8 @@ pub(crate) fn has_more(run: &FoldRun, p: u32, at_ps: u64) -> bool {
 }
 
 /// The final state of `p`, if the memo says that it is idle by `at_ps`.
-pub(crate) fn final_state_by(run: &FoldRun, p: u32, at_ps: u64) -> Option<Arc<FinalState>> {
-    let partition = &run.partitions[p as usize];
+pub(crate) fn final_state_by(run: &FoldRun, p: PartitionIdx, at_ps: u64) -> Option<Arc<FinalState>> {
+    let partition = &run.partitions[p];
     let cursor = partition.cursor.as_ref()?;
     let body = cursor.node.body();
     let final_state = body.end.as_ref().filter(|_| body.checkpoint.is_none())?;

@@ -11,6 +11,7 @@ use crate::memo::keys::{edge, follow_key, post_key};
 use crate::memo::node::{MessageEvent, TimedMessageEvent};
 use crate::memo::skip_choice::{NeededBytes, SkipChoice};
 use crate::rows::canonical_key::CanonicalKey;
+use crate::rows::index::PartitionIdx;
 use crate::rows::partition_rows::waits_its_turn;
 use crate::run::explanations::explain::because;
 use crate::run::explanations::explanation::FoldCause;
@@ -19,7 +20,7 @@ use crate::run::skips::detection::{goes_on_soon, reset_detector};
 use hyperfold_columns::{FoldTrace, NEVER, NONE, NicIdx, Tables, TaskIdx};
 
 /// Takes the traced message events of `p` from the tables.
-pub(crate) fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
+pub(crate) fn drain(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx) {
     let waits = waits_its_turn(t);
     let mut noted = std::mem::take(&mut t.fold_trace);
     run.gain.note_acknowledged(t, &noted);
@@ -51,9 +52,17 @@ pub(crate) fn drain(run: &mut FoldRun, t: &mut Tables, p: u32) {
 }
 
 /// Records that message `i` was posted on member `m`.
-pub(crate) fn record_posted(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: TaskIdx, first: bool, waits: bool) {
+pub(crate) fn record_posted(
+    run: &mut FoldRun,
+    t: &Tables,
+    p: PartitionIdx,
+    m: u32,
+    i: TaskIdx,
+    first: bool,
+    waits: bool,
+) {
     let row = &t.tasks[i];
-    let partition = &mut run.partitions[p as usize];
+    let partition = &mut run.partitions[p];
     partition.rows.last_post_at[run.index.nic_local[row.owner.usize()] as usize] = row.at;
     let member = &mut partition.rows.members[m as usize];
     member.posts_in_rows += 1;
@@ -70,7 +79,7 @@ pub(crate) fn record_posted(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: Ta
     if !goes_on_soon(run, t, p, idle, row.at) {
         reset_detector(run, t, p, row.at);
     }
-    let Some(cursor) = &mut run.partitions[p as usize].cursor else { return };
+    let Some(cursor) = &mut run.partitions[p].cursor else { return };
     match cursor.pending.last_mut() {
         Some(PendingEvent { what: PendingKind::Post { member, bytes }, .. }) if !first && *member == m => {
             bytes.push(row.bytes)
@@ -84,8 +93,8 @@ pub(crate) fn record_posted(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: Ta
 }
 
 /// Records that the last byte of message `i` of member `m` was sent at `at_ps`; it may have been sent again after a timeout.
-pub(crate) fn record_sent(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: TaskIdx, at_ps: u64) {
-    let partition = &mut run.partitions[p as usize];
+pub(crate) fn record_sent(run: &mut FoldRun, t: &Tables, p: PartitionIdx, m: u32, i: TaskIdx, at_ps: u64) {
+    let partition = &mut run.partitions[p];
     let member = &mut partition.rows.members[m as usize];
     if member.posted.get(member.sent_in_rows).is_none_or(|next| next.0 != i) {
         return;
@@ -111,8 +120,15 @@ pub(crate) fn record_sent(run: &mut FoldRun, t: &Tables, p: u32, m: u32, i: Task
 }
 
 /// Records that a message of member `m` was delivered or acknowledged at `at_ps`.
-pub(crate) fn record_message_event(run: &mut FoldRun, p: u32, m: u32, at_ps: u64, nic: NicIdx, event: MessageEvent) {
-    let partition = &mut run.partitions[p as usize];
+pub(crate) fn record_message_event(
+    run: &mut FoldRun,
+    p: PartitionIdx,
+    m: u32,
+    at_ps: u64,
+    nic: NicIdx,
+    event: MessageEvent,
+) {
+    let partition = &mut run.partitions[p];
     let member = &mut partition.rows.members[m as usize];
     let count = if event == MessageEvent::Delivered { &mut member.delivered } else { &mut member.acked };
     *count += 1;
@@ -131,25 +147,25 @@ pub(crate) fn record_message_event(run: &mut FoldRun, p: u32, m: u32, at_ps: u64
 }
 
 /// Prepares `p` for rows that join at `at_ps`, by NIC `n`: later events are recorded after that.
-pub(crate) fn rewind(run: &mut FoldRun, p: u32, at_ps: u64, n: NicIdx) {
-    let Some(cursor) = &mut run.partitions[p as usize].cursor else { return };
+pub(crate) fn rewind(run: &mut FoldRun, p: PartitionIdx, at_ps: u64, n: NicIdx) {
+    let Some(cursor) = &mut run.partitions[p].cursor else { return };
     if cursor.recent.iter().any(|e| !is_before(e, at_ps, n)) {
         cursor.rewind();
     }
 }
 
 /// Records what is pending as far as `p` is covered. Nothing else happens before `known` (ps).
-pub(crate) fn flush_covered(run: &mut FoldRun, p: u32, known: u64) {
-    let covered = run.partitions[p as usize].covered;
+pub(crate) fn flush_covered(run: &mut FoldRun, p: PartitionIdx, known: u64) {
+    let covered = run.partitions[p].covered;
     if covered > 0 {
         flush(run, p, (covered - 1, NicIdx::NONE), known);
     }
 }
 
 /// Records what is pending up to a post by NIC `until.1` at `until.0` (ps). Nothing else happens before `known` (0: unknown).
-pub(crate) fn flush(run: &mut FoldRun, p: u32, before_post: (u64, NicIdx), known: u64) {
+pub(crate) fn flush(run: &mut FoldRun, p: PartitionIdx, before_post: (u64, NicIdx), known: u64) {
     let Some(memo) = run.memo.clone() else { return };
-    let partition = &mut run.partitions[p as usize];
+    let partition = &mut run.partitions[p];
     let start = partition.start;
     let Some(cursor) = &mut partition.cursor else { return };
     cursor.pending.sort_by_key(PendingEvent::order);
@@ -216,8 +232,8 @@ pub(crate) fn flush(run: &mut FoldRun, p: u32, before_post: (u64, NicIdx), known
 }
 
 /// Records a choice at a sample of `p` at `at_ps`: the waiting bytes decided about `pieces`. What follows is known for this decision only.
-pub(crate) fn record_choice(run: &mut FoldRun, t: &Tables, p: u32, at_ps: u64, pieces: Vec<Vec<NeededBytes>>) {
-    let partition = &mut run.partitions[p as usize];
+pub(crate) fn record_choice(run: &mut FoldRun, t: &Tables, p: PartitionIdx, at_ps: u64, pieces: Vec<Vec<NeededBytes>>) {
+    let partition = &mut run.partitions[p];
     let (Some(cursor), Some(memo)) = (&mut partition.cursor, &run.memo) else { return };
     if !cursor.pending.is_empty() {
         partition.turn_away();
@@ -241,14 +257,14 @@ pub(crate) fn record_choice(run: &mut FoldRun, t: &Tables, p: u32, at_ps: u64, p
 }
 
 /// Notes that something random happened in `p`: what comes after it is not recorded.
-pub(crate) fn mark_unpredictable(run: &mut FoldRun, t: &Tables, p: u32) {
-    if run.partitions[p as usize].cursor.is_some() {
+pub(crate) fn mark_unpredictable(run: &mut FoldRun, t: &Tables, p: PartitionIdx) {
+    if run.partitions[p].cursor.is_some() {
         because(run, t, p, FoldCause::Random);
     }
-    if let Some(cursor) = run.partitions[p as usize].cursor.take() {
+    if let Some(cursor) = run.partitions[p].cursor.take() {
         cursor.node.unpredictable.store(true, Ordering::Relaxed);
     }
-    run.partitions[p as usize].turned_away = false;
+    run.partitions[p].turned_away = false;
 }
 
 /// Whether `event` comes before a post by NIC `nic` at `at_ps`.

@@ -10,6 +10,7 @@ use crate::memo::cursor::MemoCursor;
 use crate::memo::node::{Continuation, MemoNode};
 use crate::rows::canonical_key::{CanonicalKey, shape};
 use crate::rows::coupling::put_coupling;
+use crate::rows::index::PartitionIdx;
 use crate::rows::snapshots::snapshot;
 use crate::run::explanations::explain::new_snapshot;
 use crate::run::fold_run::FoldRun;
@@ -20,13 +21,19 @@ use crate::steady::sampling::is_steadying;
 use hyperfold_columns::{NEVER, Tables, mode};
 
 /// Continues partition `p`, whose rows are in the tables as of `at_ps`. If the memo knows what follows, it is looked up. Returns its node.
-pub(crate) fn resume(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, may_look_up: bool) -> Option<Continuation> {
-    run.partitions[p as usize].start = at_ps;
+pub(crate) fn resume(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: PartitionIdx,
+    at_ps: u64,
+    may_look_up: bool,
+) -> Option<Continuation> {
+    run.partitions[p].start = at_ps;
     let bytes = if may_look_up || is_steadying(t) { write_snapshot(run, t, p, at_ps) } else { Vec::new() };
     let due = until_next(run, snapshot::weight(&bytes));
     let found = if may_look_up { find_node(run, t, p, at_ps, bytes) } else { None };
     rebase(run, t, p);
-    let partition = &mut run.partitions[p as usize];
+    let partition = &mut run.partitions[p];
     partition.changed = false;
     partition.hops_due = due;
     partition.cursor = None;
@@ -43,10 +50,10 @@ pub(crate) fn resume(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, may_
     }
     forget_rule(run, p);
     schedule_sampling(run, t, p);
-    if !run.partitions[p as usize].looked_up {
+    if run.partitions[p].is_simulated() {
         // Equivalent partitions that reach the same snapshot now follow it.
-        let next = next_event_at(run, t, p).min(run.partitions[p as usize].detector.next());
-        let partition = &run.partitions[p as usize];
+        let next = next_event_at(run, t, p).min(run.partitions[p].detector.next());
+        let partition = &run.partitions[p];
         if let (Some(cursor), true) = (&partition.cursor, next != NEVER) {
             let mut body = cursor.node.body();
             body.known = body.known.max(next.saturating_sub(at_ps));
@@ -61,7 +68,7 @@ pub(crate) fn resume(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, may_
 pub(crate) fn find_node(
     run: &mut FoldRun,
     t: &mut Tables,
-    p: u32,
+    p: PartitionIdx,
     at_ps: u64,
     bytes: Vec<u8>,
 ) -> Option<(Arc<MemoNode>, bool)> {
@@ -69,10 +76,10 @@ pub(crate) fn find_node(
     let mut key = CanonicalKey(vec![b'S']);
     key.0.extend(CanonicalKey::head(t, at_ps, &run.guard).0);
     key.0.extend_from_slice(&partition_shape(run, t, p));
-    let partition = &run.partitions[p as usize];
+    let partition = &run.partitions[p];
     key.u32(partition.rows.ancestors.len() as u32);
     partition.rows.ancestors.iter().for_each(|&id| key.id(&partition.rows, id));
-    match &run.partitions[p as usize].ended_skip {
+    match &run.partitions[p].ended_skip {
         Some(plan) => plan.put(&mut key),
         None => key.u32(u32::MAX),
     }
@@ -96,19 +103,19 @@ pub(crate) fn find_node(
 
 /// If measured rates are carried on, adds to `key` how long each queue pair of `p` has had nothing to send, as far as that matters: after some time a
 /// post changes rates.
-fn put_idle_times(run: &mut FoldRun, t: &Tables, p: u32, at_ps: u64, key: &mut CanonicalKey) {
+fn put_idle_times(run: &mut FoldRun, t: &Tables, p: PartitionIdx, at_ps: u64, key: &mut CanonicalKey) {
     if t.exps[0].modes & mode::RATES == 0 {
         return;
     }
     let patience = rule_of(run, t, p).patience;
     if patience > 0 {
-        run.partitions[p as usize].rows.members.iter().for_each(|m| key.u64(m.idle_for(at_ps).min(patience)));
+        run.partitions[p].rows.members.iter().for_each(|m| key.u64(m.idle_for(at_ps).min(patience)));
     }
 }
 
 /// The constant properties of `p`'s rows, while no others join.
-pub(crate) fn partition_shape(run: &mut FoldRun, t: &Tables, p: u32) -> Arc<[u8]> {
-    let partition = &run.partitions[p as usize];
+pub(crate) fn partition_shape(run: &mut FoldRun, t: &Tables, p: PartitionIdx) -> Arc<[u8]> {
+    let partition = &run.partitions[p];
     if let Some(shape) = &partition.shape {
         return Arc::clone(shape);
     }
@@ -118,6 +125,6 @@ pub(crate) fn partition_shape(run: &mut FoldRun, t: &Tables, p: u32) -> Arc<[u8]
         put_coupling(t, &partition.rows, &run.index.end_local, &mut form);
     }
     let shape: Arc<[u8]> = form.0.into();
-    run.partitions[p as usize].shape = Some(Arc::clone(&shape));
+    run.partitions[p].shape = Some(Arc::clone(&shape));
     shape
 }

@@ -5,6 +5,7 @@
 use super::partition::BaseSnapshot;
 use crate::memo::node::Checkpoint;
 use crate::memo::outcome::{CounterDelta, NicDelta, PortDelta};
+use crate::rows::index::PartitionIdx;
 use crate::rows::partition_rows::Member;
 use crate::rows::partition_rows::{NicBase, PortBase, RowCounts, SendProgress};
 use crate::rows::snapshots::snapshot;
@@ -21,8 +22,8 @@ pub(crate) const HOPS_PER_CHECKPOINT: u64 = 2048;
 const BYTES_PER_HOP: u64 = 1;
 
 /// Returns the gains of `p`'s counters since its episode began or the last checkpoint.
-pub(crate) fn deltas(run: &FoldRun, t: &Tables, p: u32) -> Checkpoint {
-    let partition = &run.partitions[p as usize];
+pub(crate) fn deltas(run: &FoldRun, t: &Tables, p: PartitionIdx) -> Checkpoint {
+    let partition = &run.partitions[p];
     let nic = |(&n, base): (&NicIdx, &NicBase)| nic_delta(t, n, base);
     let port = |(&q, base): (&PortIdx, &PortBase)| port_delta(t, q, base);
     let member = |m: &Member| {
@@ -48,14 +49,14 @@ pub(crate) fn deltas(run: &FoldRun, t: &Tables, p: u32) -> Checkpoint {
 }
 
 /// Resets the base of all counters of `p`: gains are counted from here on.
-pub(crate) fn rebase(run: &mut FoldRun, t: &mut Tables, p: u32) {
-    let to = RowCounts::of(&run.partitions[p as usize].rows);
+pub(crate) fn rebase(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx) {
+    let to = RowCounts::of(&run.partitions[p].rows);
     rebase_range(run, t, p, RowCounts::default(), to);
 }
 
 /// Resets the base of the counters of a range of `p`'s rows.
-pub(crate) fn rebase_range(run: &mut FoldRun, t: &mut Tables, p: u32, from: RowCounts, to: RowCounts) {
-    let partition = &mut run.partitions[p as usize];
+pub(crate) fn rebase_range(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, from: RowCounts, to: RowCounts) {
+    let partition = &mut run.partitions[p];
     for k in from.nics..to.nics {
         partition.rows.nic_base[k] = NicBase::of(&t.nics[partition.rows.nics[k]]);
     }
@@ -78,10 +79,10 @@ pub(crate) fn rebase_range(run: &mut FoldRun, t: &mut Tables, p: u32, from: RowC
 }
 
 /// Removes messages that are both delivered and acknowledged.
-pub(crate) fn forget_finished_messages(run: &mut FoldRun, t: &Tables, p: u32) {
+pub(crate) fn forget_finished_messages(run: &mut FoldRun, t: &Tables, p: PartitionIdx) {
     // If rates were carried on, rows may still have to acknowledge what is already reported.
-    let behind = t.exps[0].modes & mode::RATES != 0 && !run.partitions[p as usize].looked_up;
-    for m in &mut run.partitions[p as usize].rows.members {
+    let behind = t.exps[0].modes & mode::RATES != 0 && run.partitions[p].is_simulated();
+    for m in &mut run.partitions[p].rows.members {
         let mut n_finished = m.delivered.min(m.acked);
         if behind && n_finished > 0 {
             let first = t.flow_tx[m.flow].msg_ack;
@@ -100,15 +101,15 @@ pub(crate) fn forget_finished_messages(run: &mut FoldRun, t: &Tables, p: u32) {
 }
 
 /// Writes the snapshot of `p`, whose rows are in the tables as of `at_ps`.
-pub(crate) fn write_snapshot(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Vec<u8> {
+pub(crate) fn write_snapshot(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) -> Vec<u8> {
     let (bytes, ancestors) = snapshot::write(t, row_names(run, p, None), at_ps);
-    run.partitions[p as usize].rows.ancestors = ancestors;
+    run.partitions[p].rows.ancestors = ancestors;
     bytes
 }
 
 /// Names for the rows of `p`, or of the range of them in snapshot `base`.
-pub(crate) fn row_names<'a>(run: &'a FoldRun, p: u32, base: Option<&BaseSnapshot>) -> RowNames<'a> {
-    let partition = &run.partitions[p as usize];
+pub(crate) fn row_names<'a>(run: &'a FoldRun, p: PartitionIdx, base: Option<&BaseSnapshot>) -> RowNames<'a> {
+    let partition = &run.partitions[p];
     let (from, to) = base.map_or((RowCounts::default(), RowCounts::of(&partition.rows)), |b| (b.from, b.to));
     RowNames {
         rows: &partition.rows,
@@ -121,8 +122,8 @@ pub(crate) fn row_names<'a>(run: &'a FoldRun, p: u32, base: Option<&BaseSnapshot
 }
 
 /// Ends an interval of `p` at `end` (ps): reports the maximum that its ingresses held.
-pub(crate) fn report_peaks(run: &mut FoldRun, t: &Tables, p: u32, end: u64) {
-    let partition = &run.partitions[p as usize];
+pub(crate) fn report_peaks(run: &mut FoldRun, t: &Tables, p: PartitionIdx, end: u64) {
+    let partition = &run.partitions[p];
     run.guard.report_peaks(t, partition.start, end, &partition.rows.ends, &partition.rows.peaks);
 }
 

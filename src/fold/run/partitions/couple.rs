@@ -8,6 +8,7 @@ use super::join::{NeededRows, add_port, catch_up_rows, touched};
 use super::merge::merge;
 use crate::rows::canonical_key::CanonicalKey;
 use crate::rows::coupling::coupled_rows;
+use crate::rows::index::PartitionIdx;
 use crate::run::explanations::explain::{because, settle};
 use crate::run::explanations::explanation::FoldCause;
 use crate::run::fold_run::FoldRun;
@@ -19,7 +20,7 @@ use crate::run::stop::Stop;
 use crate::run::turn_order::schedule_partition;
 use crate::steady::detector::Detector;
 use hyperfold_base::units::PS_PER_NS;
-use hyperfold_columns::{NONE, NicIdx, PortIdx, SwitchIdx, Tables, mode};
+use hyperfold_columns::{NicIdx, PortIdx, SwitchIdx, Tables, mode};
 
 /// Couples switch `s`: from `at_ps` on, which is the earliest time of all, all active queue pairs through it belong to one partition. Results do
 /// not depend on when that is, so it may depend on turns and on the memo.
@@ -37,9 +38,9 @@ pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, a
     let needed = NeededRows { nics: Vec::new(), ports: t.switches[s].ports().collect(), switches: Vec::new() };
     catch_up_rows(run, t, &needed, at_ps)?;
     let all = touched(run, &needed);
-    let remembered = all.iter().all(|&p| run.partitions[p as usize].is_memorable());
+    let remembered = all.iter().all(|&p| run.partitions[p].is_memorable());
     for &p in &all {
-        if run.partitions[p as usize].looked_up {
+        if !run.partitions[p].is_simulated() {
             because(run, t, p, FoldCause::Merge);
         }
         stop_remembering(run, t, p, at_ps)?;
@@ -52,9 +53,9 @@ pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, a
         merge(run, t, p, other, NicIdx(0), at_ps)?;
     }
     let mut ingresses: Vec<PortIdx> = Vec::new();
-    for m in run.partitions[p as usize].rows.members.iter().filter(|m| m.routed) {
+    for m in run.partitions[p].rows.members.iter().filter(|m| m.routed) {
         let (_, crossed) = coupled_rows(t, m.flow, &|x| x == s);
-        ingresses.extend(crossed.into_iter().filter(|&port| run.index.port_partition[port.usize()] == NONE));
+        ingresses.extend(crossed.into_iter().filter(|&port| run.index.port_partition[port.usize()].is_none()));
     }
     ingresses.sort_unstable();
     ingresses.dedup();
@@ -63,11 +64,11 @@ pub(crate) fn couple_from_now(run: &mut FoldRun, t: &mut Tables, s: SwitchIdx, a
         add_port(run, t, p, port, at_ps, false, &mut form);
     }
     run.index.switch_partition[s.usize()] = p;
-    let partition = &mut run.partitions[p as usize];
+    let partition = &mut run.partitions[p];
     partition.rows.switches.push(s);
     partition.shape = None;
     partition.awaits = Some(remembered && partition.awaits != Some(false));
-    let next = next_event_at(run, t, p).min(run.partitions[p as usize].next);
+    let next = next_event_at(run, t, p).min(run.partitions[p].next);
     schedule_partition(run, p, next);
     Ok(())
 }
@@ -90,13 +91,13 @@ pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at_ps: u64,
     let all = every_row(t);
     catch_up_rows(run, t, &all, at_ps)?;
     for p in touched(run, &all) {
-        if run.partitions[p as usize].looked_up {
+        if !run.partitions[p].is_simulated() {
             because(run, t, p, FoldCause::Merge);
         }
         stop_remembering(run, t, p, at_ps)?;
-        run.partitions[p as usize].detector = Detector::default();
-        run.partitions[p as usize].ended_skip = None;
-        let next = next_event_at(run, t, p).min(run.partitions[p as usize].next);
+        run.partitions[p].detector = Detector::default();
+        run.partitions[p].ended_skip = None;
+        let next = next_event_at(run, t, p).min(run.partitions[p].next);
         schedule_partition(run, p, next);
     }
     run.schedule.samplings.clear();
@@ -111,30 +112,30 @@ pub(crate) fn go_on_without_skips(run: &mut FoldRun, t: &mut Tables, at_ps: u64,
 
 /// Begins to process the ports of the coupled switches of partition `p` jointly, if all its rows are at `at_ps`, from which it is to be simulated.
 /// Its state is looked up if it was remembered before. Returns whether its turn is over.
-pub(crate) fn process_jointly_if_due(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> bool {
-    let partition = &run.partitions[p as usize];
+pub(crate) fn process_jointly_if_due(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) -> bool {
+    let partition = &run.partitions[p];
     let Some(remembered) = partition.awaits.filter(|_| partition.reached <= at_ps) else { return false };
     // Messages posted at the instant up to which a looked-up partition was simulated are not in its rows yet.
     if remembered && !partition.has_all_posts() {
         return false;
     }
     report_peaks(run, t, p, at_ps);
-    for k in 0..run.partitions[p as usize].rows.switches.len() {
-        let s = run.partitions[p as usize].rows.switches[k];
+    for k in 0..run.partitions[p].rows.switches.len() {
+        let s = run.partitions[p].rows.switches[k];
         run.guard.process_jointly(s);
     }
-    run.partitions[p as usize].awaits = None;
-    if !(remembered && run.memo.is_some() && run.partitions[p as usize].recordable) {
+    run.partitions[p].awaits = None;
+    if !(remembered && run.memo.is_some() && run.partitions[p].recordable) {
         return false;
     }
     forget_finished_messages(run, t, p);
     settle(run, t, p);
-    run.partitions[p as usize].explained_hops = 0;
+    run.partitions[p].explained_hops = 0;
     let gained = deltas(run, t, p);
     run.stats.hops_simulated +=
         gained.nics.iter().map(|g| g.hops).sum::<u64>() + gained.ports.iter().map(|g| g.hops).sum::<u64>();
     resume(run, t, p, at_ps, true);
-    let looked_up = run.partitions[p as usize].looked_up;
+    let looked_up = !run.partitions[p].is_simulated();
     if looked_up {
         schedule_partition(run, p, at_ps);
     }

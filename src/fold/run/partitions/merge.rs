@@ -3,9 +3,10 @@
 //! Layer: fold/run.
 
 use crate::memo::node::MemoNode;
+use crate::rows::index::PartitionIdx;
 use std::sync::Arc;
 
-use super::partition::{BaseSnapshot, Partition};
+use super::partition::BaseSnapshot;
 use crate::memo::cursor::{MemoCursor, PendingKind};
 use crate::memo::keys::edge;
 use crate::memo::node_id::MemoNodeId;
@@ -23,33 +24,40 @@ use crate::run::turn_order::schedule_partition;
 use hyperfold_columns::{NicIdx, Tables};
 
 /// Merges `other` into `p` at `at_ps`, because NIC `n` needs rows of both.
-pub(crate) fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: NicIdx, at_ps: u64) -> Result<(), Stop> {
+pub(crate) fn merge(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: PartitionIdx,
+    other: PartitionIdx,
+    n: NicIdx,
+    at_ps: u64,
+) -> Result<(), Stop> {
     let complete = complete_until(run, p, at_ps).min(complete_until(run, other, at_ps));
     for q in [p, other] {
         report_events(run, t, q, at_ps)?;
         // At this instant it may have reached a skip.
         end_skip(run, t, q, at_ps, SkipEnd::Joined)?;
     }
-    let may_look_up = [p, other].iter().all(|&q| run.partitions[q as usize].cursor.is_some());
+    let may_look_up = [p, other].iter().all(|&q| run.partitions[q].cursor.is_some());
     for q in [p, other] {
         if !may_look_up {
             leave_memo(run, t, q, at_ps)?;
-        } else if !run.partitions[q as usize].looked_up {
+        } else if run.partitions[q].is_simulated() {
             rewind(run, q, at_ps, n);
             let complete = complete_until(run, q, at_ps);
             flush(run, q, (at_ps, n), complete);
         }
     }
-    let looked_up = [p, other].map(|q| run.partitions[q as usize].looked_up);
+    let looked_up = [p, other].map(|q| !run.partitions[q].is_simulated());
     let mut child = None;
     let key = merge_key(run, p, other, at_ps);
-    if let (Some(memo), Some(cursor)) = (&run.memo, &run.partitions[p as usize].cursor) {
-        let start = run.partitions[p as usize].start;
+    if let (Some(memo), Some(cursor)) = (&run.memo, &run.partitions[p].cursor) {
+        let start = run.partitions[p].start;
         child = memo.child(&cursor.node, key, complete - start, run.ticket.by(start));
     }
-    if let (Some(memo), Some(cursor), Some(_)) = (&run.memo, &run.partitions[other as usize].cursor, &child) {
+    if let (Some(memo), Some(cursor), Some(_)) = (&run.memo, &run.partitions[other].cursor, &child) {
         // Only records that the other partition got as far as here (`progress::ends_by`).
-        let start = run.partitions[other as usize].start;
+        let start = run.partitions[other].start;
         memo.child(
             &cursor.node,
             edge(b'M', at_ps - start, CanonicalKey::default()),
@@ -60,7 +68,7 @@ pub(crate) fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: Ni
     let both = looked_up == [true, true] && child.as_ref().is_some_and(|c| c.1);
     if !both {
         for q in [p, other] {
-            if run.partitions[q as usize].looked_up {
+            if !run.partitions[q].is_simulated() {
                 because(run, t, q, FoldCause::Merge);
                 start_simulating(run, t, q, at_ps)?;
             }
@@ -69,14 +77,14 @@ pub(crate) fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: Ni
     for q in [p, other] {
         settle(run, t, q);
     }
-    let memorable = [p, other].iter().all(|&q| run.partitions[q as usize].is_memorable());
+    let memorable = [p, other].iter().all(|&q| run.partitions[q].is_memorable());
     let cursor = child.and_then(|(node, _)| merged_cursor(run, p, other, node));
     move_rows(run, p, other);
-    run.partitions[p as usize].cursor = cursor;
-    run.partitions[p as usize].turned_away = false;
-    if run.partitions[p as usize].cursor.is_none() {
+    run.partitions[p].cursor = cursor;
+    run.partitions[p].turned_away = false;
+    if run.partitions[p].cursor.is_none() {
         stop_remembering(run, t, p, at_ps)?;
-        run.partitions[p as usize].turned_away = memorable;
+        run.partitions[p].turned_away = memorable;
     } else if both {
         update_claim(run, p);
         report_events(run, t, p, at_ps)?;
@@ -88,22 +96,22 @@ pub(crate) fn merge(run: &mut FoldRun, t: &mut Tables, p: u32, other: u32, n: Ni
 }
 
 /// Time in ps before which all events of `p` are known if rows join at `at_ps`.
-pub(crate) fn complete_until(run: &FoldRun, p: u32, at_ps: u64) -> u64 {
-    let partition = &run.partitions[p as usize];
+pub(crate) fn complete_until(run: &FoldRun, p: PartitionIdx, at_ps: u64) -> u64 {
+    let partition = &run.partitions[p];
     if partition.next > at_ps { at_ps + 1 } else { partition.next }
 }
 
 /// Records the events that are later than the join. In `p`'s own turn that is done at its end.
-pub(crate) fn catch_up(run: &mut FoldRun, p: u32) {
+pub(crate) fn catch_up(run: &mut FoldRun, p: PartitionIdx) {
     if run.turning != p {
-        let covered = run.partitions[p as usize].covered;
+        let covered = run.partitions[p].covered;
         flush_covered(run, p, covered);
     }
 }
 
 /// The key of the merge of `other` into `p`.
-pub(crate) fn merge_key(run: &FoldRun, p: u32, other: u32, at_ps: u64) -> Vec<u8> {
-    let (a, b) = (&run.partitions[p as usize], &run.partitions[other as usize]);
+pub(crate) fn merge_key(run: &FoldRun, p: PartitionIdx, other: PartitionIdx, at_ps: u64) -> Vec<u8> {
+    let (a, b) = (&run.partitions[p], &run.partitions[other]);
     let mut form = CanonicalKey::default();
     form.first_locals(&a.rows);
     form.0.extend(b.cursor.as_ref().map_or(MemoNodeId::default(), |s| s.node.id()));
@@ -115,10 +123,15 @@ pub(crate) fn merge_key(run: &FoldRun, p: u32, other: u32, at_ps: u64) -> Vec<u8
 }
 
 /// The cursor of `p` after `other` merged into it at `node`.
-pub(crate) fn merged_cursor(run: &mut FoldRun, p: u32, other: u32, node: Arc<MemoNode>) -> Option<MemoCursor> {
-    let shift = run.partitions[p as usize].rows.members.len() as u32;
-    let mut cursor = run.partitions[p as usize].cursor.take()?;
-    let mut other_cursor = run.partitions[other as usize].cursor.take()?;
+pub(crate) fn merged_cursor(
+    run: &mut FoldRun,
+    p: PartitionIdx,
+    other: PartitionIdx,
+    node: Arc<MemoNode>,
+) -> Option<MemoCursor> {
+    let shift = run.partitions[p].rows.members.len() as u32;
+    let mut cursor = run.partitions[p].cursor.take()?;
+    let mut other_cursor = run.partitions[other].cursor.take()?;
     // Local numbers of rows that joined later than this are now void.
     if cursor.pending.iter().chain(&other_cursor.pending).any(|e| matches!(e.what, PendingKind::Join(_))) {
         return None;
@@ -134,14 +147,13 @@ pub(crate) fn merged_cursor(run: &mut FoldRun, p: u32, other: u32, node: Arc<Mem
 }
 
 /// Moves the rows and the state of `other` to `p`.
-pub(crate) fn move_rows(run: &mut FoldRun, p: u32, other: u32) {
-    let merged = std::mem::replace(&mut run.partitions[other as usize], Partition::new(0));
-    run.partitions[p as usize].explained_hops += merged.explained_hops;
-    run.spare.push(other);
+pub(crate) fn move_rows(run: &mut FoldRun, p: PartitionIdx, other: PartitionIdx) {
+    let merged = run.partitions.remove(other);
+    run.partitions[p].explained_hops += merged.explained_hops;
     if run.turning == other {
         run.turning = p;
     }
-    let partition = &mut run.partitions[p as usize];
+    let partition = &mut run.partitions[p];
     let before = RowCounts::of(&partition.rows);
     partition.base_snapshots.extend(merged.base_snapshots.into_iter().map(|b| BaseSnapshot {
         from: before + b.from,

@@ -2,11 +2,13 @@
 //!
 //! Layer: fold/run.
 
+use std::ops::{Index, IndexMut};
 use std::sync::Arc;
 
 use crate::memo::cursor::MemoCursor;
 use crate::memo::node::MemoNode;
 use crate::memo::skip_plan::SkipPlan;
+use crate::rows::index::PartitionIdx;
 use crate::rows::partition_rows::{PartitionRows, RowCounts, is_idle};
 use crate::rows::rows_by_switch::RowsBySwitch;
 use crate::run::explanations::explanation::FoldCause;
@@ -14,9 +16,87 @@ use crate::steady::detector::Detector;
 use crate::steady::skip::Skip;
 use hyperfold_columns::{NEVER, NicIdx, Tables};
 
+/// Where the rows of a partition are, and how it goes on.
+#[derive(Clone)]
+pub(crate) enum PartitionState {
+    /// It has no rows: its number is free.
+    Idle,
+    /// Its rows are in the tables and are simulated.
+    Simulated,
+    /// The memo knows it: its rows are as they were at its start, in snapshots.
+    LookedUp,
+    /// It is skipped ahead at steady rates; its rows are not in the tables either.
+    Skipped(Box<Skip>),
+}
+
+/// All partitions of a run, by their numbers.
+#[derive(Clone, Default)]
+pub(crate) struct Partitions {
+    all: Vec<Partition>,
+    /// Numbers of partitions without rows, to be used again.
+    spare: Vec<PartitionIdx>,
+}
+
+impl Partitions {
+    /// Adds a partition and returns its number.
+    pub(crate) fn add(&mut self, partition: Partition) -> PartitionIdx {
+        match self.spare.pop() {
+            Some(p) => {
+                self.all[p.usize()] = partition;
+                p
+            }
+            None => {
+                self.all.push(partition);
+                PartitionIdx::new(self.all.len() - 1)
+            }
+        }
+    }
+
+    /// Takes partition `p` out. Its number is free then.
+    pub(crate) fn remove(&mut self, p: PartitionIdx) -> Partition {
+        self.spare.push(p);
+        std::mem::replace(&mut self.all[p.usize()], Partition { state: PartitionState::Idle, ..Partition::new(0) })
+    }
+
+    /// Number of partitions that have rows.
+    pub(crate) fn n_active(&self) -> usize {
+        self.all.len() - self.spare.len()
+    }
+
+    /// All numbers, those without rows included.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = PartitionIdx> + use<> {
+        (0..self.all.len()).map(PartitionIdx::new)
+    }
+
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Partition> {
+        self.all.iter()
+    }
+
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Partition> {
+        self.all.iter_mut()
+    }
+}
+
+impl Index<PartitionIdx> for Partitions {
+    type Output = Partition;
+
+    #[inline]
+    fn index(&self, p: PartitionIdx) -> &Partition {
+        &self.all[p.usize()]
+    }
+}
+
+impl IndexMut<PartitionIdx> for Partitions {
+    #[inline]
+    fn index_mut(&mut self, p: PartitionIdx) -> &mut Partition {
+        &mut self.all[p.usize()]
+    }
+}
+
 /// Rows that step together, with their common state.
 #[derive(Clone)]
 pub(crate) struct Partition {
+    pub state: PartitionState,
     pub rows: PartitionRows,
     /// Time of its next event in ps; `NEVER` during its own turn.
     pub next: u64,
@@ -30,10 +110,6 @@ pub(crate) struct Partition {
     pub retires_at: u64,
     /// Time in ps beyond which none of its rows has been simulated. It is later than `covered` after a merge with a partition that lags behind.
     pub reached: u64,
-    /// Whether it is looked up: its rows are as they were at its start.
-    pub looked_up: bool,
-    /// Its skip, if it is skipped ahead; then its rows are not in the tables either.
-    pub skip: Option<Box<Skip>>,
     /// Its samples, which show whether it is steady.
     pub detector: Detector,
     /// Whether it can be recorded: no plain flows, no multipath, no timers that others see.
@@ -62,9 +138,10 @@ pub(crate) struct Partition {
 }
 
 impl Partition {
-    /// A partition without rows.
+    /// A partition that is simulated, still without rows.
     pub(crate) fn new(start: u64) -> Partition {
         Partition {
+            state: PartitionState::Simulated,
             rows: PartitionRows::default(),
             next: NEVER,
             first: NicIdx::NONE,
@@ -72,8 +149,6 @@ impl Partition {
             covered: start,
             retires_at: NEVER,
             reached: start,
-            looked_up: false,
-            skip: None,
             detector: Detector::new(start),
             recordable: true,
             ended_skip: None,
@@ -87,6 +162,29 @@ impl Partition {
             by_switch: None,
             cause: FoldCause::default(),
             explained_hops: 0,
+        }
+    }
+
+    /// Whether its rows, if it has any, are in the tables.
+    #[inline]
+    pub(crate) fn is_simulated(&self) -> bool {
+        matches!(self.state, PartitionState::Idle | PartitionState::Simulated)
+    }
+
+    /// Its skip, if it is skipped.
+    #[inline]
+    pub(crate) fn skip(&self) -> Option<&Skip> {
+        if let PartitionState::Skipped(skip) = &self.state { Some(skip) } else { None }
+    }
+
+    /// Ends its skip, if it is skipped, and returns it. Its rows are not in the tables yet.
+    pub(crate) fn take_skip(&mut self) -> Option<Box<Skip>> {
+        match std::mem::replace(&mut self.state, PartitionState::LookedUp) {
+            PartitionState::Skipped(skip) => Some(skip),
+            other => {
+                self.state = other;
+                None
+            }
         }
     }
 

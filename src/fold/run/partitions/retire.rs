@@ -2,6 +2,7 @@
 //!
 //! Layer: fold/run.
 
+use crate::rows::index::PartitionIdx;
 use crate::rows::partition_rows::{Member, NicBase, PortBase, hops};
 use std::sync::Arc;
 
@@ -19,10 +20,10 @@ use hyperfold_columns::{NEVER, NONE, NicIdx, PortIdx, Tables, qp};
 use hyperfold_engine::cpu::nic;
 
 /// Retires looked-up partition `p`, whose rows get `final_state`.
-pub(crate) fn retire_looked_up(run: &mut FoldRun, t: &mut Tables, p: u32, final_state: &FinalState) {
+pub(crate) fn retire_looked_up(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, final_state: &FinalState) {
     run.stats.hits += 1;
     restore_members(run, t, p);
-    let partition = &run.partitions[p as usize];
+    let partition = &run.partitions[p];
     run.gain.count(partition.start + final_state.at, final_state.hops());
     for (&n, final_nic) in partition.rows.nics.iter().zip(&final_state.nics) {
         let row = &mut t.nics[n];
@@ -53,9 +54,9 @@ pub(crate) fn retire_looked_up(run: &mut FoldRun, t: &mut Tables, p: u32, final_
 }
 
 /// Retires simulated partition `p`, which is idle. All other partitions have advanced as far.
-pub(crate) fn retire_idle(run: &mut FoldRun, t: &mut Tables, p: u32) {
-    let end_ps = run.partitions[p as usize].retires_at;
-    run.partitions[p as usize].covered = NEVER;
+pub(crate) fn retire_idle(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx) {
+    let end_ps = run.partitions[p].retires_at;
+    run.partitions[p].covered = NEVER;
     flush_covered(run, p, end_ps);
     update_claim(run, p);
     record_final_state(run, t, p, end_ps);
@@ -64,9 +65,9 @@ pub(crate) fn retire_idle(run: &mut FoldRun, t: &mut Tables, p: u32) {
 }
 
 /// Records the final state of simulated partition `p`, which became idle before `end_ps`, and counts its packet-hops.
-pub(crate) fn record_final_state(run: &mut FoldRun, t: &Tables, p: u32, end_ps: u64) {
+pub(crate) fn record_final_state(run: &mut FoldRun, t: &Tables, p: PartitionIdx, end_ps: u64) {
     settle(run, t, p);
-    let partition = &run.partitions[p as usize];
+    let partition = &run.partitions[p];
     let hops = hops(t, &partition.rows);
     run.stats.hops_simulated += hops;
     run.gain.count(end_ps, hops);
@@ -109,26 +110,25 @@ pub(crate) fn final_state(run: &FoldRun, t: &Tables, partition: &Partition, end_
 }
 
 /// Dissolves partition `p`: its rows belong to no partition any more.
-pub(crate) fn dissolve(run: &mut FoldRun, t: &mut Tables, p: u32) {
-    let partition = std::mem::replace(&mut run.partitions[p as usize], Partition::new(0));
-    run.spare.push(p);
+pub(crate) fn dissolve(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx) {
+    let partition = run.partitions.remove(p);
     for m in &partition.rows.members {
         run.index.member[m.flow.usize()] = NONE;
         t.flow_tx[m.flow].flags |= qp::HELD;
     }
     for &s in &partition.rows.switches {
-        run.index.switch_partition[s.usize()] = NONE;
+        run.index.switch_partition[s.usize()] = PartitionIdx::NONE;
     }
     for (&port, base) in partition.rows.ports.iter().zip(&partition.rows.port_base) {
         debug_assert!(t.ports[port].paused == 0 && t.ports[port].pausing == 0, "an idle port pauses");
-        run.index.port_partition[port.usize()] = NONE;
+        run.index.port_partition[port.usize()] = PartitionIdx::NONE;
         let row = &mut t.ports[port];
         row.max_q = row.max_q.max(base.max_q);
         // `busy` is the end of a transmission, and nothing waits for it.
         row.busy = 0;
     }
     for &n in &partition.rows.nics {
-        run.index.nic_partition[n.usize()] = NONE;
+        run.index.nic_partition[n.usize()] = PartitionIdx::NONE;
         // `rto` is a deadline, and nothing waits for it any more.
         t.nics[n].rto = NEVER;
         nic::set_clock(t, n);

@@ -6,6 +6,7 @@
 use super::partition::Partition;
 use crate::memo::outcome::PartitionPiece;
 use crate::rows::coupling::{coupled_rows, pauses};
+use crate::rows::index::PartitionIdx;
 use crate::rows::partition_rows::{Member, PartitionRows, is_idle};
 use crate::run::fold_run::{FoldRun, new_partition};
 use hyperfold_columns::{EndOwner, NEVER, NONE, NicIdx, Tables, kind, meta, qp};
@@ -32,8 +33,8 @@ impl Sets {
 
 /// The pieces of simulated partition `p`, by local numbers: those that work, then at most one of all unused rows. A single piece stands for the whole
 /// partition and lists nothing.
-pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at_ps: u64) -> Vec<PartitionPiece> {
-    let partition = &run.partitions[p as usize];
+pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: PartitionIdx, at_ps: u64) -> Vec<PartitionPiece> {
+    let partition = &run.partitions[p];
     let n = partition.rows.nics.len();
     // An intermittent queue pair keeps its rows.
     let patience = partition.detector.rule.map_or(0, |rule| rule.patience);
@@ -136,8 +137,8 @@ pub(crate) fn pieces(run: &FoldRun, t: &Tables, p: u32, at_ps: u64) -> Vec<Parti
 
 /// Joins what a coupled switch has paused with what has paused it. Returns whether a pause concerns rows that no queue pair uses any more: then the
 /// partition cannot split yet.
-fn pauses_idle_rows(run: &FoldRun, t: &Tables, p: u32, used: &mut [bool], sets: &mut Sets) -> bool {
-    let partition = &run.partitions[p as usize];
+fn pauses_idle_rows(run: &FoldRun, t: &Tables, p: PartitionIdx, used: &mut [bool], sets: &mut Sets) -> bool {
+    let partition = &run.partitions[p];
     if partition.rows.switches.is_empty() {
         return false;
     }
@@ -163,8 +164,8 @@ fn pauses_idle_rows(run: &FoldRun, t: &Tables, p: u32, used: &mut [bool], sets: 
 
 /// Sets the entries of `in_flight` for the queue pairs of `p` that have packets in flight. These need their rows even if nothing is outstanding: packets
 /// sent again after a timeout, and their acknowledgements, may still be in queues or on wires.
-pub(crate) fn under_way(run: &FoldRun, t: &Tables, p: u32, in_flight: &mut [bool]) {
-    let partition = &run.partitions[p as usize];
+pub(crate) fn under_way(run: &FoldRun, t: &Tables, p: PartitionIdx, in_flight: &mut [bool]) {
+    let partition = &run.partitions[p];
     let nics = t.exps[0].nic_len;
     let wires = partition
         .rows
@@ -188,22 +189,27 @@ pub(crate) fn under_way(run: &FoldRun, t: &Tables, p: u32, in_flight: &mut [bool
 }
 
 /// Splits partition `p` into `pieces`. Returns the numbers of the new partitions, `p` first.
-pub(crate) fn fall_apart(run: &mut FoldRun, t: &mut Tables, p: u32, pieces: &[PartitionPiece]) -> Vec<u32> {
+pub(crate) fn fall_apart(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: PartitionIdx,
+    pieces: &[PartitionPiece],
+) -> Vec<PartitionIdx> {
     if let [piece] = pieces {
-        let partition = &mut run.partitions[p as usize];
+        let partition = &mut run.partitions[p];
         partition.rows.ancestors = ancestors(&partition.rows, piece);
         return vec![p];
     }
     let Partition { rows: whole, start, covered, reached, .. } =
-        std::mem::replace(&mut run.partitions[p as usize], Partition::new(0));
+        std::mem::replace(&mut run.partitions[p], Partition::new(0));
     for &s in &whole.switches {
-        run.index.switch_partition[s.usize()] = NONE;
+        run.index.switch_partition[s.usize()] = PartitionIdx::NONE;
     }
     let mut numbers = Vec::new();
     for piece in pieces {
         let q = if numbers.is_empty() { p } else { new_partition(run, start) };
         numbers.push(q);
-        let partition = &mut run.partitions[q as usize];
+        let partition = &mut run.partitions[q];
         partition.start = start;
         partition.covered = covered;
         partition.reached = reached;

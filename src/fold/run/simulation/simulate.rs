@@ -6,29 +6,35 @@ use std::mem::take;
 
 use super::span_rows::{SpanLeft, StepSpan};
 use crate::rows::cc_state::timers_run;
+use crate::rows::index::PartitionIdx;
 use crate::rows::partition_rows::PartitionRows;
 use crate::rows::rows_by_switch::RowsBySwitch;
 use crate::run::fold_run::FoldRun;
-use crate::run::lookups::recording::{drain, mark_unpredictable};
+use crate::run::lookups::recording::mark_unpredictable;
 use crate::run::partitions::counters::report_peaks;
 use crate::run::stop::{Stop, reason};
 use crate::run::turn_order::collect_all;
 use crate::steady::sampling::is_steadying;
 use hyperfold_columns::{NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, flag, mode};
-use hyperfold_engine::cpu::key::START;
-use hyperfold_engine::cpu::{advance, nic};
+use hyperfold_engine::cpu::advance;
 use hyperfold_engine::grow;
 
-/// Simulates the rows of partition `p` from `at_ps` up to `end_ps`. Returns the partition that they belong to then. A NIC that needs rows outside `p`
-/// stops, unless it needs them at `at_ps`: rows join only when they are the earliest of all.
+/// Simulates the rows of partition `p` from `at_ps` up to `end_ps`. Returns the NICs that stopped because a queue pair needs rows outside `p`: rows join only
+/// when they are the earliest of all. [`end_span`] follows.
 /// PRECONDITION: no next event is more than a step before `end_ps`.
-pub(crate) fn step_span(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, end_ps: u64) -> Result<u32, Stop> {
-    let partition = &mut run.partitions[p as usize];
+pub(crate) fn step_span(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: PartitionIdx,
+    at_ps: u64,
+    end_ps: u64,
+) -> Result<Vec<NicIdx>, Stop> {
+    let partition = &mut run.partitions[p];
     // These lists are indexed once per row and span, so they are taken out of the partition.
     let rows = take(&mut partition.rows);
     let by_switch = run.threads.by_switch(t, &rows, partition.by_switch.take());
     let stepped = step_rows(run, t, &rows, by_switch.as_deref(), at_ps, end_ps);
-    let partition = &mut run.partitions[p as usize];
+    let partition = &mut run.partitions[p];
     (partition.rows, partition.by_switch) = (rows, by_switch);
     let SpanLeft { mut peaks, drew, nics, .. } = stepped?;
     peaks.sort_unstable();
@@ -37,7 +43,7 @@ pub(crate) fn step_span(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, e
     // If the guard fails in a small experiment, it starts over without skips, however early that is. So it need not wait for the end of the interval.
     let restarts_at_once = is_steadying(t) && !carries && run.gain.is_small();
     for (place, held_bytes) in peaks {
-        let partition = &mut run.partitions[p as usize];
+        let partition = &mut run.partitions[p];
         let peak = run.guard.coarse(held_bytes);
         if peak <= partition.rows.peaks[place] {
             continue;
@@ -62,7 +68,7 @@ pub(crate) fn step_span(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, e
         }
     }
     // If no checkpoint will end the interval, it ends now: memory might fill up before the partition retires.
-    let partition = &run.partitions[p as usize];
+    let partition = &run.partitions[p];
     let ends_by_itself = if is_steadying(t) { partition.recordable } else { partition.cursor.is_some() };
     if guard_fails && !carries && !ends_by_itself {
         let mark = partition.mark(at_ps + 1, run.step);
@@ -71,15 +77,36 @@ pub(crate) fn step_span(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, e
     if drew {
         mark_unpredictable(run, t, p);
     }
-    let stalled = nics.into_iter().flat_map(|left| left.held).collect();
-    let p = join_stalled(run, t, p, stalled, at_ps, end_ps)?;
+    Ok(nics.into_iter().flat_map(|left| left.held).collect())
+}
+
+/// [`step_span`] and [`end_span`] where rows that had joined are simulated again, so that none join.
+///
+/// # Errors
+/// Rows must join nevertheless, or what [`step_span`] cannot go on with.
+pub(crate) fn repeat_span(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: PartitionIdx,
+    at_ps: u64,
+    end_ps: u64,
+) -> Result<(), Stop> {
+    let stalled = step_span(run, t, p, at_ps, end_ps)?;
+    let own = t.exps[0].end_len;
+    if stalled.iter().any(|n| t.clocks[n.end().own_clock(own)] <= at_ps) {
+        return Err(Stop::Abandon(reason::JOIN));
+    }
+    end_span(run, t, p)
+}
+
+/// Delivers what a span of `p` has left: signals to gates, used records to their pools, and what the flags of the experiment ask for.
+pub(crate) fn end_span(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx) -> Result<(), Stop> {
     collect_all(run, t, p);
     if t.shared[SHARED_FLAGS as usize] & flag::TO_RETURN != 0 {
-        return_records(t, &run.partitions[p as usize].rows);
+        return_records(t, &run.partitions[p].rows);
         t.shared[SHARED_FLAGS as usize] &= !flag::TO_RETURN;
     }
-    check_flags(run, t)?;
-    Ok(p)
+    check_flags(run, t)
 }
 
 /// Runs the systems over `rows` from `at_ps` up to `end_ps`. What the NICs leave behind is in the order of the NICs.
@@ -128,37 +155,6 @@ fn take_list(head: &mut PacketIdx) -> PacketIdx {
     std::mem::replace(head, PacketIdx::NONE)
 }
 
-/// For each of the `stalled` NICs, which stopped because a queue pair needs rows outside `p`: if it needs them at `at_ps`, they join, and the NIC goes
-/// on up to `end_ps`. Returns the partition that the rows belong to then.
-pub(crate) fn join_stalled(
-    run: &mut FoldRun,
-    t: &mut Tables,
-    p: u32,
-    mut stalled: Vec<NicIdx>,
-    at_ps: u64,
-    end_ps: u64,
-) -> Result<u32, Stop> {
-    let own = t.exps[0].end_len;
-    let mut p = p;
-    while let Some(k) = (0..stalled.len()).find(|&k| t.clocks[stalled[k].end().own_clock(own)] <= at_ps) {
-        let n = stalled[k];
-        let next = nic::next_event(t, n);
-        let flow = if next.kind == START {
-            let row = &t.nics[n];
-            row.flow_first + row.flow_next
-        } else {
-            t.tasks[t.nics[n].task_head].flow
-        };
-        drain(run, t, p);
-        p = (run.join)(run, t, n, flow, next.t)?;
-        nic::nic(t, n, end_ps);
-        if t.clocks[n.end().own_clock(own)] > at_ps {
-            stalled.remove(k);
-        }
-    }
-    Ok(p)
-}
-
 /// Does what the flags of the experiment ask for after a turn.
 pub(crate) fn check_flags(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop> {
     let flags = t.shared[SHARED_FLAGS as usize];
@@ -172,8 +168,8 @@ pub(crate) fn check_flags(run: &mut FoldRun, t: &mut Tables) -> Result<(), Stop>
 }
 
 /// Time at which simulated partition `p` goes on or retires, in ps. Sets the time at which it retires.
-pub(crate) fn next_event_at(run: &mut FoldRun, t: &Tables, p: u32) -> u64 {
-    let partition = &mut run.partitions[p as usize];
+pub(crate) fn next_event_at(run: &mut FoldRun, t: &Tables, p: PartitionIdx) -> u64 {
+    let partition = &mut run.partitions[p];
     let next = partition.next_events(t);
     partition.retires_at =
         if next.idle { partition.mark(partition.reached.max(partition.start + 1), run.step) } else { NEVER };

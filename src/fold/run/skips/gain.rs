@@ -10,7 +10,7 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-use crate::run::partitions::partition::Partition;
+use crate::run::partitions::partition::{Partition, Partitions};
 use crate::steady::sampling::{hops_there_and_back, is_steadying};
 use hyperfold_columns::{FlowIdx, FoldTrace, Tables, Task, mode, task as bits};
 use hyperfold_engine::FoldStats;
@@ -140,7 +140,7 @@ impl LeastGain {
     pub(crate) fn is_too_little(
         &mut self,
         t: &Tables,
-        partitions: &[Partition],
+        partitions: &Partitions,
         stats: &FoldStats,
         now_ps: u64,
     ) -> bool {
@@ -166,7 +166,7 @@ impl LeastGain {
     }
 
     /// Whether skips gain too little up to `passed_ps`. Sets when the next judgement is due.
-    fn judge(&mut self, t: &Tables, partitions: &[Partition], stats: &FoldStats) -> bool {
+    fn judge(&mut self, t: &Tables, partitions: &Partitions, stats: &FoldStats) -> bool {
         let (simulated, skipped) = self.so_far(t, partitions, stats);
         let hops_per_judgement = (self.needed_hops / JUDGEMENTS).max(1);
         self.next_judgement_hops =
@@ -186,9 +186,9 @@ impl LeastGain {
     }
 
     /// Number of packet-hops that were simulated up to `passed_ps`, and of those that were skipped.
-    fn so_far(&self, t: &Tables, partitions: &[Partition], stats: &FoldStats) -> (u64, u64) {
+    fn so_far(&self, t: &Tables, partitions: &Partitions, stats: &FoldStats) -> (u64, u64) {
         let under_way = |partition: &Partition| {
-            let skip = partition.skip.as_ref().filter(|skip| skip.since < self.passed_ps);
+            let skip = partition.skip().filter(|skip| skip.since < self.passed_ps);
             skip.map_or(0, |skip| skip.hops(t, &partition.rows, &skip.moved_by(self.passed_ps)))
         };
         let skipped = stats.hops_skipped + partitions.iter().map(under_way).sum::<u64>();
@@ -197,7 +197,7 @@ impl LeastGain {
 
     /// Whether pauses were left out although skips gained too little for that.
     /// PRECONDITION: everything has happened.
-    pub(crate) fn is_too_little_in_all(&self, t: &Tables, partitions: &[Partition], stats: &FoldStats) -> bool {
+    pub(crate) fn is_too_little_in_all(&self, t: &Tables, partitions: &Partitions, stats: &FoldStats) -> bool {
         self.is_asked() && stats.unpaused > 0 && {
             let (simulated, _) = self.so_far(t, partitions, stats);
             simulated > self.needed_hops / MIN_SHARE
@@ -236,7 +236,7 @@ impl LeastGain {
 
     /// Whether the experiment, which must start over at `passed_ps`, goes on skipping in the next attempt: what is lost is little, or skips have gained
     /// as much. Counts the attempt as lost.
-    pub(crate) fn starts_over(&mut self, t: &Tables, partitions: &[Partition], stats: &FoldStats) -> bool {
+    pub(crate) fn starts_over(&mut self, t: &Tables, partitions: &Partitions, stats: &FoldStats) -> bool {
         if self.needed_hops == u64::MAX {
             return true;
         }
@@ -284,8 +284,8 @@ mod tests {
             gain.count(at_ps, simulated - simulated_before);
             simulated_before = simulated;
             // What happens at an instant counts once the instant is over.
-            assert!(!gain.is_too_little(&t, &[], &stats, at_ps));
-            if gain.is_too_little(&t, &[], &stats, at_ps + 1) {
+            assert!(!gain.is_too_little(&t, &Partitions::default(), &stats, at_ps));
+            if gain.is_too_little(&t, &Partitions::default(), &stats, at_ps + 1) {
                 return Some(at_ps);
             }
         }

@@ -2,7 +2,9 @@
 //!
 //! Layer: fold/run.
 
+use crate::rows::index::PartitionIdx;
 use crate::run::partitions::counters::full;
+use crate::run::partitions::partition::PartitionState;
 use std::fmt::{self, Display, Formatter};
 use std::sync::Arc;
 
@@ -50,31 +52,43 @@ impl Display for SkipEnd {
 }
 
 /// The plan for skipping simulated partition `p` from `at_ps` on. All its working queue pairs are steady, at the given rates.
-pub(crate) fn plan_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, rates: &SteadyRates) -> SkipPlan {
-    let plan = plan(t, &run.partitions[p as usize].rows, &run.index, rates);
+pub(crate) fn plan_skip(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: PartitionIdx,
+    at_ps: u64,
+    rates: &SteadyRates,
+) -> SkipPlan {
+    let plan = plan(t, &run.partitions[p].rows, &run.index, rates);
     let state: Arc<[u8]> = write_snapshot(run, t, p, at_ps).into();
     SkipPlan { draw: draw(&state), state, ..plan }
 }
 
 /// Begins to skip partition `p` by `plan` from `since_ps` on. Its rows are not in the tables. `may_look_up`: whether it may be looked up after the skip.
-pub(crate) fn begin_skip(run: &mut FoldRun, t: &Tables, p: u32, plan: Arc<SkipPlan>, since_ps: u64, may_look_up: bool) {
+pub(crate) fn begin_skip(
+    run: &mut FoldRun,
+    t: &Tables,
+    p: PartitionIdx,
+    plan: Arc<SkipPlan>,
+    since_ps: u64,
+    may_look_up: bool,
+) {
     run.stats.skips += 1;
-    let partition = &mut run.partitions[p as usize];
+    let partition = &mut run.partitions[p];
     let skip = Skip::new(t, &partition.rows, &run.index, plan, since_ps, may_look_up);
-    partition.looked_up = true;
     (partition.cursor, partition.turned_away) = (None, false);
     partition.base_snapshots.clear();
     partition.start = since_ps;
     partition.ended_skip = None;
-    partition.skip = Some(Box::new(skip));
+    partition.state = PartitionState::Skipped(Box::new(skip));
 }
 
 /// Reports to the tasks of skipped partition `p` all message events up to `at_ps`. The skip may end by then.
-pub(crate) fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Result<(), Stop> {
+pub(crate) fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) -> Result<(), Stop> {
     // The skip ends once all events of that instant have been reported.
     let mut end_ps = None;
-    while run.partitions[p as usize].skip.is_some() {
-        let Some(skip) = &run.partitions[p as usize].skip else { return Ok(()) };
+    while run.partitions[p].skip().is_some() {
+        let Some(skip) = run.partitions[p].skip() else { return Ok(()) };
         let (event_ps, next_event) = skip.next_event();
         if let Some(end_ps) = end_ps.filter(|&end_ps| end_ps < event_ps) {
             if skip.plan.carried.is_some() {
@@ -89,8 +103,8 @@ pub(crate) fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u
             note_ended_skip(run, p);
             return end_skip(run, t, p, event_ps, SkipEnd::PlanOver);
         };
-        let partition = &mut run.partitions[p as usize];
-        let Some(skip) = &mut partition.skip else { return Ok(()) };
+        let partition = &mut run.partitions[p];
+        let PartitionState::Skipped(skip) = &mut partition.state else { return Ok(()) };
         let member = &mut partition.rows.members[m];
         match event {
             MessageEvent::Sent if skip.plan.carried.is_some() => {
@@ -124,16 +138,16 @@ pub(crate) fn report_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u
 }
 
 /// Notes that the skip of `p` ends by itself: the rates that follow are compared with those of its plan.
-fn note_ended_skip(run: &mut FoldRun, p: u32) {
-    let partition = &mut run.partitions[p as usize];
-    partition.ended_skip = partition.skip.as_ref().map(|skip| Arc::clone(&skip.plan));
+fn note_ended_skip(run: &mut FoldRun, p: PartitionIdx) {
+    let partition = &mut run.partitions[p];
+    partition.ended_skip = partition.skip().map(|skip| Arc::clone(&skip.plan));
 }
 
 /// Shares the transmitters anew from `at_ps` on, because queue pair `m` of skipped partition `p` has something to send now, or (`sends` is false) nothing
 /// any more.
-fn share_anew(run: &mut FoldRun, t: &mut Tables, p: u32, m: usize, sends: bool, at_ps: u64) {
-    let partition = &mut run.partitions[p as usize];
-    let Some(skip) = &mut partition.skip else { return };
+fn share_anew(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, m: usize, sends: bool, at_ps: u64) {
+    let partition = &mut run.partitions[p];
+    let PartitionState::Skipped(skip) = &mut partition.state else { return };
     for k in skip.switch(m, sends) {
         if !skip.sends(k) {
             continue;
@@ -152,10 +166,10 @@ fn share_anew(run: &mut FoldRun, t: &mut Tables, p: u32, m: usize, sends: bool, 
 }
 
 /// Moves skipped partition `p` on to `at_ps`, at which rows join it. The skip ends then or earlier.
-pub(crate) fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) -> Result<(), Stop> {
+pub(crate) fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) -> Result<(), Stop> {
     loop {
         let next_ps = next_reported(run, t, p);
-        if run.partitions[p as usize].skip.is_none() {
+        if run.partitions[p].skip().is_none() {
             return Ok(());
         }
         if next_ps >= at_ps {
@@ -166,10 +180,10 @@ pub(crate) fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) 
         report_skipped(run, t, p, next_ps)?;
         collect_all(run, t, p);
         let mut due_nics: Vec<NicIdx> =
-            run.partitions[p as usize].rows.nics.iter().copied().filter(|&n| t.nics[n].next_task <= next_ps).collect();
+            run.partitions[p].rows.nics.iter().copied().filter(|&n| t.nics[n].next_task <= next_ps).collect();
         due_nics.sort_unstable();
         for n in due_nics {
-            while run.partitions[p as usize].skip.is_some() && t.nics[n].next_task <= next_ps {
+            while run.partitions[p].skip().is_some() && t.nics[n].next_task <= next_ps {
                 // A post that joins rows needs a turn of its own, after the skip.
                 if !post_while_skipped(run, t, p, n, next_ps) {
                     end_skip(run, t, p, next_ps, SkipEnd::Posted)?;
@@ -178,7 +192,7 @@ pub(crate) fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) 
             nic::set_clock(t, n);
             collect(run, t, n);
         }
-        if run.partitions[p as usize].rows.nics.iter().any(|&n| t.nics[n].next_start <= next_ps) {
+        if run.partitions[p].rows.nics.iter().any(|&n| t.nics[n].next_start <= next_ps) {
             return end_skip(run, t, p, next_ps, SkipEnd::Started);
         }
     }
@@ -186,7 +200,7 @@ pub(crate) fn skip_up_to(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64) 
 
 /// Does the first task under way of NIC `n` of skipped partition `p`, which is due at `at_ps`. Returns whether it is done; if not, the skip must end
 /// first.
-pub(crate) fn post_while_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, n: NicIdx, at_ps: u64) -> bool {
+pub(crate) fn post_while_skipped(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, n: NicIdx, at_ps: u64) -> bool {
     let i = t.nics[n].task_head;
     let row = &t.tasks[i];
     if row.flags & bits::MESSAGE == 0 {
@@ -195,8 +209,8 @@ pub(crate) fn post_while_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, n: N
         return true;
     }
     let m = run.index.member[row.flow.usize()];
-    let partition = &mut run.partitions[p as usize];
-    let Some(skip) = &mut partition.skip else { return false };
+    let partition = &mut run.partitions[p];
+    let PartitionState::Skipped(skip) = &mut partition.state else { return false };
     let may_extend = m != NONE && partition.rows.members[m as usize].routed && waits_its_turn(t);
     if !may_extend || !skip.goes_on(m as usize) {
         return false;
@@ -216,16 +230,22 @@ pub(crate) fn post_while_skipped(run: &mut FoldRun, t: &mut Tables, p: u32, n: N
 }
 
 /// Ends the skip of partition `p` at `at_ps`: its rows are in the tables again, moved ahead to that time.
-pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, why: SkipEnd) -> Result<(), Stop> {
-    let Some(skip) = run.partitions[p as usize].skip.take() else { return Ok(()) };
+pub(crate) fn end_skip(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: PartitionIdx,
+    at_ps: u64,
+    why: SkipEnd,
+) -> Result<(), Stop> {
+    let Some(skip) = run.partitions[p].take_skip() else { return Ok(()) };
     log::debug!(
-        "folding: experiment {}: partition {p} was skipped from {} to {} ns; it ends because {why}",
+        "folding: experiment {}: partition {} was skipped from {} to {} ns; it ends because {why}",
         t.exps[0].exp_id,
+        p.usize(),
         skip.since / PS_PER_NS,
         at_ps / PS_PER_NS
     );
-    for (m, member) in run.partitions[p as usize].rows.members.iter_mut().enumerate().filter(|(m, _)| skip.goes_on(*m))
-    {
+    for (m, member) in run.partitions[p].rows.members.iter_mut().enumerate().filter(|(m, _)| skip.goes_on(*m)) {
         skip.report_sent(m, member, at_ps);
         skip.report_delivered(t, m, member, at_ps);
         skip.report_acked(t, m, member, at_ps);
@@ -237,10 +257,10 @@ pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, wh
     if let Some(carried) = &skip.plan.carried {
         run.continued.carried(skip.since, at_ps, carried.unsettled_ppm);
     } else {
-        let wander_ps = run.wander.add(t, &run.partitions[p as usize].rows, &skip.plan, skip.since, at_ps);
+        let wander_ps = run.wander.add(t, &run.partitions[p].rows, &skip.plan, skip.since, at_ps);
         run.stats.wander_ps = run.stats.wander_ps.max(wander_ps);
     }
-    let hops = skip.count(t, &run.partitions[p as usize].rows, &moved, at_ps);
+    let hops = skip.count(t, &run.partitions[p].rows, &moved, at_ps);
     run.stats.hops_skipped += hops;
     run.gain.count(at_ps, 0);
     run.stats.hops_carried += if skip.plan.carried.is_some() { hops } else { 0 };
@@ -248,8 +268,8 @@ pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, wh
     report_peaks(run, t, p, at_ps);
     let advanced = skip.advanced(&moved);
     snapshot::read_advanced(t, &skip.plan.state, row_names(run, p, None), at_ps, run.limit, &advanced).map_err(full)?;
-    let partition = &mut run.partitions[p as usize];
-    partition.looked_up = false;
+    let partition = &mut run.partitions[p];
+    partition.state = PartitionState::Simulated;
     (partition.covered, partition.reached) = (at_ps, at_ps);
     for (k, m) in partition.rows.members.iter_mut().enumerate() {
         (m.posts_in_rows, m.sent_in_rows) = (m.posted.len(), m.sent);
@@ -264,7 +284,7 @@ pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, wh
         }
     }
     if skip.plan.carried.is_some() {
-        for (k, m) in run.partitions[p as usize].rows.members.iter_mut().enumerate().filter(|(_, m)| m.routed) {
+        for (k, m) in run.partitions[p].rows.members.iter_mut().enumerate().filter(|(_, m)| m.routed) {
             if skip.goes_on(k) {
                 skip.report_as_rows(t, m, at_ps);
             }
@@ -275,7 +295,7 @@ pub(crate) fn end_skip(run: &mut FoldRun, t: &mut Tables, p: u32, at_ps: u64, wh
     }
     forget_finished_messages(run, t, p);
     resume(run, t, p, at_ps, skip.may_look_up);
-    let next = if run.partitions[p as usize].looked_up { next_reported(run, t, p) } else { next_event_at(run, t, p) };
+    let next = if !run.partitions[p].is_simulated() { next_reported(run, t, p) } else { next_event_at(run, t, p) };
     schedule_partition(run, p, next);
     Ok(())
 }
