@@ -3,7 +3,8 @@
 //! Layer: engine; above the two twins. Everything that runs systems takes their order from this list: the step of the CPU engine on one thread or on
 //! several, the rows of a folded partition, the fused kernel's body, the entry point and the dispatch of each system on a GPU, and the loops of the
 //! parity tests. To add a system: one line here, `cpu/NAME.rs` with a function `row`, and `shaders/NAME.wgsl` with a function `NAME_row`. The compiler
-//! then asks each driver how its rows go through it. Computes nothing itself.
+//! then asks each block of rows how it goes through it. Folding is asked for switches and NICs only: it serves gates and finds the next event partition
+//! by partition (`fold/run/turn_order.rs`). Computes nothing itself.
 
 use super::cpu::{advance, analytical, nic, schedule};
 use crate::cpu::switch::{classify, forward, forward_joint, plan};
@@ -44,7 +45,8 @@ pub enum RunCondition {
     NewStep,
     /// Runs in every call.
     Always,
-    /// Runs if `classify` found enough pause frames. Otherwise the step changes nothing and waits for the host.
+    /// Runs if `classify` found enough pause frames. On a GPU the step otherwise changes nothing and waits for the host. On a CPU only the switches that
+    /// lack frames wait, and later stages; a block of switches leaves those out itself.
     Frames,
     /// Runs if `Frames` holds and the experiment has gates.
     Gates,
@@ -136,8 +138,9 @@ macro_rules! systems {
             $($(#[$row_doc:meta])* $name:ident, $rows:ident, $when:ident, $then:ident;)*
         }
     )*) => {
-        /// Systems that a row goes through one after another before the next row does. A row of a stage sees nothing that another row does in the same
-        /// stage. So rows may come in any order, and on a CPU in blocks that stay in its caches. A GPU runs system by system, all rows at once.
+        /// Systems that a block of rows goes through one after another before the next block does. A block is one switch with its ports, or NICs, or the
+        /// experiment; what it does in a stage no other block sees in that stage. So blocks may come in any order, and stay in a CPU's caches. A GPU runs
+        /// system by system, all rows at once.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum StepStage {
             $($(#[$doc])* $stage,)*

@@ -227,13 +227,13 @@ fn kick(t: &mut Tables, n: NicIdx, event: &EventKey) {
 }
 
 /// Whether a queue pair has something to send and its windows let it.
-#[inline]
+#[inline(always)]
 fn may_send(tx: &FlowTx, paused: bool) -> bool {
     !paused && tx.snd_nxt < tx.size && queue_pair::is_within_windows(tx)
 }
 
 /// The queue pair whose turn it is to send. If none may send now, `NONE`, and the NIC looks again when the first one may.
-#[inline]
+#[inline(always)]
 fn next_queue_pair(t: &mut Tables, n: NicIdx, paused: bool, event: &EventKey) -> FlowIdx {
     let row = &t.nics[n];
     let (first, count) = (row.flow_first, row.qp_n);

@@ -47,6 +47,11 @@ impl Resident {
         let spans = Spans::of(experiments.iter().map(|t| &t.exps[0]));
         let exps: Vec<Exp> = experiments.iter().enumerate().map(|(k, t)| spans.place(k, t.exps[0])).collect();
         let bytes = spans.table_bytes();
+        for (k, one) in experiments.iter().enumerate() {
+            let lengths = one.table_bytes();
+            let is_whole = |i: usize| spans.bytes_in(k, i).end - spans.bytes_in(k, i).start == lengths[i];
+            assert!((0..N_TABLES).all(is_whole), "tables have as many rows as their header says");
+        }
         let mut rows: Vec<[&[u8]; N_TABLES]> = experiments.iter().map(|t| t.as_bytes()).collect();
         for (rows, exp) in rows.iter_mut().zip(&exps) {
             rows[0] = bytemuck::bytes_of(exp);

@@ -68,11 +68,11 @@ pub(crate) struct FoldRun {
     pub explainer: Option<Explainer>,
     pub ticket: ExperimentTicket,
     pub timer: TurnTimer,
-    /// A copy that goes on before the next turn.
-    pub prepared_copy: Option<Box<PreparedCopy>>,
+    /// Copies that go on before the next turn.
+    pub prepared_copies: Vec<PreparedCopy>,
 }
 
-/// A copy of an experiment as it was before a skip, which goes on without skips to audit it.
+/// A copy of an experiment as it was before a skip. It goes on without that skip and begins none, to audit it.
 pub(crate) struct PreparedCopy {
     pub run: FoldRun,
     pub tables: OwnedTables,

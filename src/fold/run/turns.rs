@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use super::audits::compare_copies::{compare_all, note_progress};
 use super::audits::copies::ContinuedAudits;
-use super::audits::copy_on::go_on_with_copy;
+use super::audits::copy_on::go_on_with_copies;
 use super::audits::prepare_copy::carries_too_little;
 use super::audits::restart::{CoupledSwitches, Restart};
 use super::audits::return_point::keep_return_point;
@@ -110,7 +110,7 @@ pub(crate) fn begin_coupled(
         explainer: None,
         ticket: memo.in_flight.enter(),
         timer: TurnTimer::default(),
-        prepared_copy: None,
+        prepared_copies: Vec::new(),
     };
     for n in NicIdx::all(t.nics.len() as u32) {
         schedule_nic(&mut run, t, n);
@@ -122,7 +122,7 @@ pub(crate) fn begin_coupled(
 pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, n_turns: u32, limit: u64) -> Result<(), Stop> {
     run.limit = limit;
     for _ in 0..n_turns {
-        go_on_with_copy(run, t, |copy, c| turns(copy, c, 1, limit));
+        go_on_with_copies(run, t, |copy, c| turns(copy, c, 1, limit));
         let earliest = peek(run);
         let fired = run.schedule.fired.peek().map(|&Reverse((latest, g))| (latest, g));
         if let Some((latest, g)) = fired

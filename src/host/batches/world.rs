@@ -143,7 +143,7 @@ enum SliceStage {
     Dispatch,
     /// What experiments have done so far is counted over the world's columns. Nothing is changed but the host's state of them.
     Observe,
-    /// Experiments that reached a limit of theirs are ended.
+    /// Experiments that reached a limit of theirs are ended, and those that the engine could not go on with.
     Decide,
     /// Outcomes of the experiments that ended are read from the world's columns.
     Complete,
@@ -326,7 +326,7 @@ impl WorldColumns<'_, '_> {
             Some((tx, rx)) => (tx.bypass_change_detection(), rx.bypass_change_detection()),
             None => Default::default(),
         };
-        debug_assert_eq!(ids, self.index.ids, "the rows of experiments are in the order of their ids");
+        assert_eq!(ids, self.index.ids, "the rows of experiments are in the order of their ids");
         let columns = Columns {
             exps: exps.bypass_change_detection(),
             nics: nics.as_mut().map_or_else(Default::default, |column| column.bypass_change_detection()),
@@ -378,8 +378,12 @@ fn count_packet_hops(
     nics: Query<&Nic>,
     ports: Query<&Port>,
     index: Res<WorldIndex>,
+    in_slice: Res<EndedInSlice>,
     mut experiments: Query<(&ExpId, &mut ExperimentState)>,
 ) {
+    if in_slice.broken.is_some() {
+        return;
+    }
     let nics = nics.contiguous_iter().expect(DENSE).last().unwrap_or_default();
     let ports = ports.contiguous_iter().expect(DENSE).last().unwrap_or_default();
     for (&id, mut state) in experiments.iter_mut().filter(|(_, state)| !state.reported) {

@@ -19,6 +19,7 @@ pub(crate) struct ExpId(pub u64);
 pub(crate) struct WorldIndex {
     /// The experiments, ascending.
     pub(crate) ids: Vec<ExpId>,
+    /// Valid for the columns of the world. Tables that grow while an experiment runs may have more rows than this says.
     pub(crate) spans: Spans,
 }
 

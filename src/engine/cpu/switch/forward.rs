@@ -96,7 +96,7 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
 }
 
 /// Whether `port` of an independent switch has something to do before `end`.
-#[inline]
+#[inline(always)]
 pub fn is_due(t: &Tables, port: PortIdx, end: u64) -> bool {
     let e = &t.exps[0];
     let own = port.end(e.nic_len).own_clock(e.end_len);

@@ -1,4 +1,4 @@
-//! Lets a prepared copy of an experiment go on without skips.
+//! Lets prepared copies of an experiment go on. They begin no skips.
 //!
 //! Layer: fold/run. Changes nothing but counts.
 
@@ -15,13 +15,25 @@ use crate::run::stop::Stop;
 use crate::run::turn_order::schedule_partition;
 use hyperfold_columns::{NEVER, Tables, TaskIdx, status};
 
-/// Lets the copy that `run` has prepared, if there is one, go on to its end. `take_turn` takes a turn of it.
-pub(crate) fn go_on_with_copy(
+/// Lets the copies that `run` has prepared go on to their ends. `take_turn` takes a turn of one.
+#[inline]
+pub(crate) fn go_on_with_copies(
     run: &mut FoldRun,
     t: &Tables,
-    take_turn: impl FnMut(&mut FoldRun, &mut Tables) -> Result<(), Stop>,
+    mut take_turn: impl FnMut(&mut FoldRun, &mut Tables) -> Result<(), Stop>,
 ) {
-    let Some(mut prepared) = run.prepared_copy.take() else { return };
+    for prepared in std::mem::take(&mut run.prepared_copies) {
+        finish(run, t, prepared, &mut take_turn);
+    }
+}
+
+/// Lets one copy go on to its end, and keeps what it did for the comparison.
+fn finish(
+    run: &mut FoldRun,
+    t: &Tables,
+    mut prepared: PreparedCopy,
+    take_turn: &mut impl FnMut(&mut FoldRun, &mut Tables) -> Result<(), Stop>,
+) {
     let began = Instant::now();
     let copied = go_on(&mut prepared, take_turn);
     run.continued.tables = prepared.tables;
@@ -41,7 +53,7 @@ pub(crate) fn go_on_with_copy(
 /// Runs a copy to its end.
 fn go_on(
     prepared: &mut PreparedCopy,
-    mut take_turn: impl FnMut(&mut FoldRun, &mut Tables) -> Result<(), Stop>,
+    take_turn: &mut impl FnMut(&mut FoldRun, &mut Tables) -> Result<(), Stop>,
 ) -> Result<ExperimentCopy, Stop> {
     let PreparedCopy { run: copy, tables, p, from_ps, to_ps, sent_before, .. } = prepared;
     let (at_ps, end_ps) = (*from_ps, *to_ps);

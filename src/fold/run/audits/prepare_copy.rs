@@ -34,7 +34,7 @@ pub(crate) fn carries_too_little(t: &Tables) -> bool {
     e.modes & mode::RATES != 0 && e.audit_ppm > 0 && hops_needed(t) <= FREE_HOPS
 }
 
-/// Prepares a copy without skips if one is due, before partition `p` is skipped at `at_ps` with rates `steady`.
+/// Prepares a copy that begins no skip if one is due, before partition `p` is skipped at `at_ps` with rates `steady`.
 pub(crate) fn prepare_copy_if_due(
     run: &mut FoldRun,
     t: &Tables,
@@ -42,7 +42,8 @@ pub(crate) fn prepare_copy_if_due(
     at_ps: u64,
     steady: &[Option<SteadyRates>],
 ) {
-    if t.exps[0].audit_ppm == 0 || at_ps < run.continued.ended() {
+    let ended_ps = run.prepared_copies.last().map_or(run.continued.ended(), |copy| copy.to_ps);
+    if t.exps[0].audit_ppm == 0 || at_ps < ended_ps {
         return;
     }
     let rows = &run.partitions[p].rows;
@@ -67,8 +68,7 @@ pub(crate) fn prepare_copy_if_due(
     let sent_before: Vec<(FlowIdx, u64)> = flows.map(|f| (f, t.flow_tx[f].sent_bytes)).collect();
     let copy = copy_of(run);
     let (from_ps, to_ps) = (at_ps, at_ps + span);
-    run.prepared_copy =
-        Some(Box::new(PreparedCopy { run: copy, tables, p, from_ps, to_ps, sent_before, expected_hops }));
+    run.prepared_copies.push(PreparedCopy { run: copy, tables, p, from_ps, to_ps, sent_before, expected_hops });
     run.stats.auditing += began.elapsed();
 }
 
@@ -104,6 +104,6 @@ pub(crate) fn copy_of(run: &FoldRun) -> FoldRun {
         explainer: None,
         ticket: Arc::<InFlight>::default().enter(),
         timer: Default::default(),
-        prepared_copy: None,
+        prepared_copies: Vec::new(),
     }
 }

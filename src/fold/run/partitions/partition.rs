@@ -25,7 +25,7 @@ pub(crate) enum PartitionState {
     Simulated,
     /// The memo knows it: its rows are as they were at its start, in snapshots.
     LookedUp,
-    /// It is skipped ahead at steady rates; its rows are not in the tables either.
+    /// It is skipped ahead at steady rates; its rows are in a snapshot as well.
     Skipped(Box<Skip>),
 }
 
@@ -165,7 +165,7 @@ impl Partition {
         }
     }
 
-    /// Whether its rows, if it has any, are in the tables.
+    /// Whether its rows are in the tables. One without rows counts as simulated.
     #[inline]
     pub(crate) fn is_simulated(&self) -> bool {
         matches!(self.state, PartitionState::Idle | PartitionState::Simulated)

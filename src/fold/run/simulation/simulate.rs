@@ -20,7 +20,7 @@ use hyperfold_engine::cpu::advance;
 use hyperfold_engine::grow;
 
 /// Simulates the rows of partition `p` from `at_ps` up to `end_ps`. Returns the NICs that stopped because a queue pair needs rows outside `p`: rows join only
-/// when they are the earliest of all. [`end_span`] follows.
+/// when they are the earliest of all. The caller then calls [`end_span`].
 /// PRECONDITION: no next event is more than a step before `end_ps`.
 pub(crate) fn step_span(
     run: &mut FoldRun,
