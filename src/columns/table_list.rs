@@ -12,7 +12,7 @@ use super::{
 /// Description of a table, without its rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Table {
-    /// Name of the field of [`Tables`].
+    /// Name of the field of [`Tables`](super::Tables).
     pub name: &'static str,
     /// Name of the row type; `u32` or `u64` if a row is a word.
     pub row: &'static str,

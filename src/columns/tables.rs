@@ -100,12 +100,12 @@ macro_rules! define_tables {
         }
 
         impl Tables<'_> {
-            /// Every table as bytes, in the order of [`TABLES`].
+            /// Every table as bytes, in the order of [`TABLES`](super::TABLES).
             pub fn as_bytes(&self) -> [&[u8]; N_TABLES] {
                 [cast_slice(&self.$header), $(cast_slice(&self.$col),)* $(cast_slice(&self.$name)),*]
             }
 
-            /// Every table as mutable bytes, in the order of [`TABLES`].
+            /// Every table as mutable bytes, in the order of [`TABLES`](super::TABLES).
             pub fn as_bytes_mut(&mut self) -> [&mut [u8]; N_TABLES] {
                 [
                     cast_slice_mut(&mut self.$header),
@@ -184,7 +184,7 @@ macro_rules! define_tables {
         }
 
         impl OwnedTables {
-            /// Every table as bytes, in the order of [`TABLES`].
+            /// Every table as bytes, in the order of [`TABLES`](super::TABLES).
             pub fn as_bytes(&self) -> [&[u8]; N_TABLES] {
                 [cast_slice(&self.$header), $(cast_slice(&self.$col),)* $(cast_slice(&self.$name)),*]
             }
@@ -361,7 +361,7 @@ impl Tables<'_> {
         self.shared.word(SHARED_FLOWS_LEFT).fetch_sub(1, Relaxed);
     }
 
-    /// Size of each table in bytes, in the order of [`TABLES`].
+    /// Size of each table in bytes, in the order of [`TABLES`](super::TABLES).
     pub fn table_bytes(&self) -> [u64; N_TABLES] {
         self.as_bytes().map(|v| v.len() as u64)
     }

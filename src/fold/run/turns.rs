@@ -122,7 +122,9 @@ pub(crate) fn begin_coupled(
 pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, n_turns: u32, limit: u64) -> Result<(), Stop> {
     run.limit = limit;
     for _ in 0..n_turns {
-        go_on_with_copies(run, t, |copy, c| turns(copy, c, 1, limit));
+        if !run.prepared_copies.is_empty() {
+            go_on_with_copies(run, t, |copy, c| turns(copy, c, 1, limit));
+        }
         let earliest = peek(run);
         let fired = run.schedule.fired.peek().map(|&Reverse((latest, g))| (latest, g));
         if let Some((latest, g)) = fired

@@ -16,7 +16,6 @@ use crate::run::turn_order::schedule_partition;
 use hyperfold_columns::{NEVER, Tables, TaskIdx, status};
 
 /// Lets the copies that `run` has prepared go on to their ends. `take_turn` takes a turn of one.
-#[inline]
 pub(crate) fn go_on_with_copies(
     run: &mut FoldRun,
     t: &Tables,
