@@ -98,7 +98,7 @@ impl Spans {
     }
 
     /// Rows of experiment number `k` in table `table` of [`TABLES`].
-    pub fn rows_in(&self, k: usize, table: usize) -> Range<usize> {
+    fn rows_in(&self, k: usize, table: usize) -> Range<usize> {
         self.first[k][table] as usize..self.first[k + 1][table] as usize
     }
 

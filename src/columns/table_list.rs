@@ -32,6 +32,16 @@ pub struct Table {
 }
 
 impl Table {
+    /// The table `name` with rows of type `R`. `wgsl`: names of the storage buffer and of its elements' type.
+    const fn of<R: Row>(
+        name: &'static str,
+        (wgsl, wgsl_row): (&'static str, &'static str),
+        base: Option<(&'static str, &'static str, u32)>,
+        written_by: &'static [&'static str],
+    ) -> Table {
+        Table { name, row: R::NAME, row_bytes: size_of::<R>(), columns: R::FIELDS, wgsl, wgsl_row, base, written_by }
+    }
+
     /// Whether a row is a struct with named columns, not a word.
     pub fn is_struct(&self) -> bool {
         self.row != self.columns[0].wgsl
@@ -46,46 +56,21 @@ impl Table {
 macro_rules! list_tables {
     (
         header { $(#[$hmeta:meta])* $header:ident: $Header:ident, as ($hwgsl:literal, $hrow:literal), written by [$($hwriter:ident),*]; }
-        columns { $($(#[$cmeta:meta])* $col:ident: $Col:ident, $cbase:ident x $cper:literal of $clen:ident,
-            as ($cwgsl:literal, $cwgsl_row:literal, $cwgsl_base:literal), written by [$($cwriter:ident),*];)* }
-        engine { $($(#[$meta:meta])* $name:ident: $Row:ident, $base:ident x $per:literal of $len:ident,
-            as ($wgsl:literal, $wgsl_row:literal, $wgsl_base:literal), written by [$($writer:ident),*];)* }
+        $($group:ident { $($(#[$meta:meta])* $name:ident: $Row:ident, $base:ident x $per:literal of $len:ident,
+            as ($wgsl:literal, $wgsl_row:literal, $wgsl_base:literal), written by [$($writer:ident),*];)* })*
     ) => {
         /// Number of tables.
-        pub const N_TABLES: usize = [stringify!($header), $(stringify!($col),)* $(stringify!($name)),*].len();
+        pub const N_TABLES: usize = [stringify!($header), $($(stringify!($name)),*),*].len();
 
         /// Every table, in the order of the WGSL bindings.
         pub const TABLES: [Table; N_TABLES] = [
-            Table {
-                name: stringify!($header),
-                row: <$Header as Row>::NAME,
-                row_bytes: size_of::<$Header>(),
-                columns: <$Header as Row>::FIELDS,
-                wgsl: $hwgsl,
-                wgsl_row: $hrow,
-                base: None,
-                written_by: &[$(stringify!($hwriter)),*],
-            },
-            $(Table {
-                name: stringify!($col),
-                row: <$Col as Row>::NAME,
-                row_bytes: size_of::<$Col>(),
-                columns: <$Col as Row>::FIELDS,
-                wgsl: $cwgsl,
-                wgsl_row: $cwgsl_row,
-                base: Some(($cwgsl_base, stringify!($cbase), $cper)),
-                written_by: &[$(stringify!($cwriter)),*],
-            },)*
-            $(Table {
-                name: stringify!($name),
-                row: <$Row as Row>::NAME,
-                row_bytes: size_of::<$Row>(),
-                columns: <$Row as Row>::FIELDS,
-                wgsl: $wgsl,
-                wgsl_row: $wgsl_row,
-                base: Some(($wgsl_base, stringify!($base), $per)),
-                written_by: &[$(stringify!($writer)),*],
-            },)*
+            Table::of::<$Header>(stringify!($header), ($hwgsl, $hrow), None, &[$(stringify!($hwriter)),*]),
+            $($(Table::of::<$Row>(
+                stringify!($name),
+                ($wgsl, $wgsl_row),
+                Some(($wgsl_base, stringify!($base), $per)),
+                &[$(stringify!($writer)),*],
+            ),)*)*
         ];
     };
 }

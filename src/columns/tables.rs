@@ -22,11 +22,9 @@ use super::{
 
 macro_rules! define_tables {
     (
-        header { $(#[$hmeta:meta])* $header:ident: $Header:ident, as ($hwgsl:literal, $hrow:literal), written by [$($hwriter:ident),*]; }
-        columns { $($(#[$cmeta:meta])* $col:ident: $Col:ident, $cbase:ident x $cper:literal of $clen:ident,
-            as ($cwgsl:literal, $cwgsl_row:literal, $cwgsl_base:literal), written by [$($cwriter:ident),*];)* }
-        engine { $($(#[$meta:meta])* $name:ident: $Row:ident, $base:ident x $per:literal of $len:ident,
-            as ($wgsl:literal, $wgsl_row:literal, $wgsl_base:literal), written by [$($writer:ident),*];)* }
+        header { $(#[$hmeta:meta])* $header:ident: $Header:ident, as $has:tt, written by $hw:tt; }
+        columns { $($(#[$cmeta:meta])* $col:ident: $Col:ident, $cbase:ident x $cper:literal of $clen:ident, as $cas:tt, written by $cw:tt;)* }
+        engine { $($(#[$meta:meta])* $name:ident: $Row:ident, $base:ident x $per:literal of $len:ident, as $as:tt, written by $w:tt;)* }
     ) => {
         /// Every table of one experiment, as engines use them: slices of the columns in which experiments stand side by side, and tables that only
         /// the engine has. `exps` has one row, the header.

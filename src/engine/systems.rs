@@ -91,8 +91,6 @@ pub struct System {
     pub name: &'static str,
     /// Name of its WGSL entry point.
     pub entry: &'static str,
-    /// The stage that it is part of.
-    pub stage: StepStage,
     /// The kind of its rows, which says how many there are.
     pub rows: SystemRows,
     /// Condition under which it runs in a step.
@@ -117,11 +115,10 @@ impl System {
 }
 
 macro_rules! system {
-    ($stage:ident, $name:ident, $rows:ident, $when:ident, $then:ident) => {
+    ($name:ident, $rows:ident, $when:ident, $then:ident) => {
         System {
             name: stringify!($name),
             entry: concat!(stringify!($name), "_all"),
-            stage: StepStage::$stage,
             rows: SystemRows::$rows,
             when: RunCondition::$when,
             then: Then::$then,
@@ -150,7 +147,7 @@ macro_rules! systems {
         pub const STAGES: &[StepStage] = &[$(StepStage::$stage),*];
 
         /// All systems, in the order in which they run in a step.
-        pub const SYSTEMS: &[System] = &[$($(system!($stage, $name, $rows, $when, $then)),*),*];
+        pub const SYSTEMS: &[System] = &[$($(system!($name, $rows, $when, $then)),*),*];
 
         $(
             $(#[$doc])*
