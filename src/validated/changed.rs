@@ -5,6 +5,7 @@
 use hyperfold_config::spec::{
     Config, KeyId, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind, WorkloadSection, find_server,
 };
+use hyperfold_network::topology::FabricShape;
 
 /// Names of the differing settings for messages, in a fixed order.
 pub(super) fn changed(config: &Config) -> Vec<&'static str> {
@@ -20,7 +21,24 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     note(!own_rate, "NVLink rate");
     note(server.is_some_and(|s| topology.link_bps != bps(s.port_gbps())), "link rate");
     let narrow = topology.oversubscription_milli > 1000 || topology.uplink_bps < topology.link_bps;
-    note(narrow && !matches!(topology.kind, TopologyKind::RailOnly { .. }), "oversubscription");
+    let shape = match &topology.kind {
+        TopologyKind::Generated { shape, .. } => Some(shape),
+        TopologyKind::File { .. } => None,
+    };
+    note(narrow && !matches!(shape, Some(FabricShape::RailOnly(_))), "oversubscription");
+    // Measurements come from fabrics of tiers at one site.
+    let tiers = |s: &FabricShape| {
+        matches!(
+            s,
+            FabricShape::FatTree(_)
+                | FabricShape::Clos(_)
+                | FabricShape::RailOptimized(_)
+                | FabricShape::RailOnly(_)
+                | FabricShape::Segments(_)
+        )
+    };
+    note(shape.is_some_and(|s| !tiers(s)), "shape of the network");
+    note(matches!(topology.kind, TopologyKind::Generated { sites: Some(_), .. }), "several sites");
     program_otherwise(program, &mut note);
     differences
 }

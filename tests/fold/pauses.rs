@@ -9,7 +9,7 @@ use hyperfold_fold::FoldEngine;
 use hyperfold_llm::workload::Flow;
 use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use hyperfold_network::routing::FlowPaths;
-use hyperfold_network::topology::{Link, Network, Node, NodeKind};
+use hyperfold_network::topology::{Link, Network, Node, NodeKind, SwitchNames};
 use hyperfold_network::transport::Cc;
 
 const GBPS: u64 = 1_000_000_000;
@@ -112,7 +112,7 @@ fn incast_beside_rails(cc: Cc, pfc: bool, shared: u64) -> gpu_graphs::Graph {
             server: if id < HOSTS { id } else { u32::MAX },
         })
         .collect();
-    let network = Network { nodes, links, ranks: (0..HOSTS).collect(), nvlink: None, tiered: false };
+    let network = Network { nodes, links, ranks: (0..HOSTS).collect(), nvlink: None, switch_names: SwitchNames::ById };
     let mut graph = TaskGraph::default();
     let post = |graph: &mut TaskGraph, qp: u32, bytes: u64, after: Option<u32>| {
         let task = graph.task(graph.qps[qp as usize].src, 0, Work::Message { qp, bytes });

@@ -9,7 +9,7 @@ use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_interpreter::KernelDispatch;
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
-use hyperfold_network::topology::{Link, Network, Node, NodeKind};
+use hyperfold_network::topology::{Link, Network, Node, NodeKind, SwitchNames};
 use hyperfold_network::transport::Cc;
 
 /// The first system of the first `steps` steps that differs from its twin or has races, and what of it.
@@ -51,7 +51,7 @@ fn a_link_between_two_hosts_is_a_race() {
         links: vec![Link { a: 0, b: 1, rate_bps: 100_000_000_000, delay_ps: 1_000_000 }],
         ranks: vec![0, 1],
         nvlink: None,
-        tiered: false,
+        switch_names: SwitchNames::ById,
     };
     let flow = |id: u32, src_rank, dst_rank| Flow {
         id,

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
-use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind};
+use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind, SwitchNames};
 use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, Transport};
 
 use super::Case;
@@ -174,7 +174,7 @@ fn network(path: &Path) -> Network {
         .map(|r| Link { a: parse(&r[0]), b: parse(&r[1]), rate_bps: rate(&r[2]), delay_ps: delay(&r[3]) })
         .collect();
     assert_eq!(links.len(), n_links, "{}: number of links", path.display());
-    Network { nodes, links, ranks, nvlink: None, tiered: false }
+    Network { nodes, links, ranks, nvlink: None, switch_names: SwitchNames::ById }
 }
 
 fn rate(word: &str) -> u64 {

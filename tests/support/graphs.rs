@@ -5,7 +5,7 @@
 use hyperfold_llm::workload::Flow;
 use hyperfold_llm::workload::tasks::{QueuePair, TaskGraph, Work};
 use hyperfold_network::routing::FlowPaths;
-use hyperfold_network::topology::{Link, Network, Node, NodeKind};
+use hyperfold_network::topology::{Link, Network, Node, NodeKind, SwitchNames};
 use hyperfold_network::transport::{Cc, RttWindow, Transport};
 
 use super::Case;
@@ -119,7 +119,7 @@ fn network() -> Network {
             false => Node { kind: NodeKind::Switch, id, server: u32::MAX },
         })
         .collect();
-    Network { nodes, links, ranks: (0..HOSTS).collect(), nvlink: None, tiered: false }
+    Network { nodes, links, ranks: (0..HOSTS).collect(), nvlink: None, switch_names: SwitchNames::ById }
 }
 
 /// Queue pairs by their ends, made when first asked for.

@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
-use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
+use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, SwitchNames};
 use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, TierBuffers, Transport};
 
 use super::Case;
@@ -112,7 +112,7 @@ pub fn network(rng: &mut Rng, clock_ps: u64) -> Network {
             server: if is_host(i) { i - host0 } else { u32::MAX },
         })
         .collect();
-    Network { nodes, links, ranks: (host0..host0 + n_hosts).collect(), nvlink: None, tiered: false }
+    Network { nodes, links, ranks: (host0..host0 + n_hosts).collect(), nvlink: None, switch_names: SwitchNames::ById }
 }
 
 /// 200 ns to 3 us; whole nanoseconds under the nanosecond clock.

@@ -161,7 +161,7 @@ fn set_overrides_base_and_refuses_axes() {
             "cluster.gpus",
             "sweep.method=zip",
             "workload.priority=8",
-            "topology.kind=torus"
+            "routing.policy=flowlet"
         ]
         .map(|set| parse_set(&text, &[set]).err().unwrap().to_string())
         .join("\n")

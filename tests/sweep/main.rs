@@ -7,6 +7,7 @@ mod expansion;
 mod fuzz_targets;
 mod include;
 mod net_corpus;
+mod net_fabrics;
 mod net_fuzz;
 mod net_golden;
 mod net_shapes;

@@ -12,7 +12,8 @@ use hyperfold_network::routing::{
     global_rtt_window, is_intra_server, routing_policy,
 };
 use hyperfold_network::topology::{
-    Clos, Fabric, FatTree, Network, NodeKind, NvLink, RailOnly, RailOptimized, TopologyError, parse_ns3, to_ns3,
+    Clos, Fabric, FatTree, Network, NodeKind, NvLink, RailOnly, RailOptimized, SwitchNames, TopologyError, parse_ns3,
+    to_ns3,
 };
 
 /// Servers of eight GPUs with as many NICs, 100 Gb/s everywhere, 1 us: the golden cases' links.
@@ -24,7 +25,9 @@ fn fabric(gpus: u32) -> Fabric {
         nic_ports: 1,
         link_bps: 100 * BPS_PER_GBPS,
         uplink_bps: 100 * BPS_PER_GBPS,
+        global_bps: 100 * BPS_PER_GBPS,
         link_delay_ps: PS_PER_US,
+        global_delay_ps: PS_PER_US,
         switch_latency_ps: 0,
         nvlink: None,
     }
@@ -84,7 +87,7 @@ fn golden_fabrics_are_reproduced_from_parameters() {
         let mut net = net.unwrap();
         net.nodes.iter_mut().for_each(|n| n.server = 0);
         // Nor does it know tiers.
-        net.tiered = false;
+        net.switch_names = SwitchNames::ById;
         net
     };
     let rail = RailOptimized { pods: 2, ..RailOptimized::default() };

@@ -220,7 +220,7 @@ fn what_the_parser_refuses_of_one_value_does_not_meet_it() {
         "[base.transport]\npayload_bytes = \"1000\"\n",
         "[base.transport]\npayload_bytes = 0\n",
         "[base]\n\"transport.hpcc.etta\" = 0.9\n",
-        "[base.topology]\ndims = [2, 2]\n",
+        "[base.topology]\ndims = true\n",
         "[axes]\n\"transport.cc\" = \"hpcc\"\n",
         "[axes]\n\"transport.cc\" = []\n",
         "[axes]\n\"transport.cc\" = [\"hpcc\", 1]\n",

@@ -42,7 +42,39 @@ pub(super) fn linked(v: &Values) -> bool {
 }
 /// Whether the topology has a tier between leaves and top.
 pub(super) fn three_tiers(v: &Values) -> bool {
-    topology(v, "fat-tree") || (topology(v, "clos") && v.int(KeyId::Tiers) == 3)
+    topology(v, "fat-tree") || (clos(v) && v.int(KeyId::Tiers) == 3)
+}
+/// Whether the topology has switches without hosts, in a tier of their own.
+pub(super) fn several_tiers(v: &Values) -> bool {
+    let one_tier = ["rail-only", "dragonfly", "slim-fly"].iter().any(|kind| topology(v, kind)) || grid(v);
+    generated(v) && (!one_tier || several_sites(v))
+}
+/// Whether the topology is a Clos network, in one plane or several.
+pub(super) fn clos(v: &Values) -> bool {
+    topology(v, "clos") || topology(v, "multi-plane")
+}
+/// Whether the topology is of segments, with a leaf for each port of a NIC.
+pub(super) fn segments(v: &Values) -> bool {
+    ["hpn", "dcn-plus", "spectrum-x"].iter().any(|kind| topology(v, kind))
+}
+/// Whether the ports of a NIC lead to different leaves by design.
+pub(super) fn leaf_of_each_port(v: &Values) -> bool {
+    ["hpn", "dcn-plus", "multi-plane"].iter().any(|kind| topology(v, kind))
+}
+/// Whether the topology may have less rate out of a leaf than into it.
+pub(super) fn oversubscribed(v: &Values) -> bool {
+    clos(v) || segments(v) || topology(v, "rail-optimized")
+}
+pub(super) fn dragonflies(v: &Values) -> bool {
+    topology(v, "dragonfly") || topology(v, "dragonfly-plus")
+}
+/// Whether the topology is over coordinates.
+pub(super) fn grid(v: &Values) -> bool {
+    ["torus", "mesh", "hyperx"].iter().any(|kind| topology(v, kind))
+}
+/// Whether clusters are joined by long links.
+pub(super) fn several_sites(v: &Values) -> bool {
+    generated(v) && v.int(KeyId::Sites) > 1
 }
 /// Whether servers may have NVLink: in generated networks, and in files that describe the inside of servers.
 pub(super) fn has_nvlink(v: &Values) -> bool {

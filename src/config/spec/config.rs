@@ -16,14 +16,15 @@ use super::mix::mix;
 use super::named::named;
 use super::scale::scaled;
 use super::sections::{
-    ClusterSection, LimitsSection, OutputSection, PolicyChoice, Routing, TopologyFormatChoice, TopologyKind,
-    TopologySection, WorkloadSection,
+    ClusterSection, LimitsSection, OutputSection, PolicyChoice, Routing, TopologyKind, TopologySection, WorkloadSection,
 };
 use super::server_links::{check_links, link_kind};
 use super::servers::SERVERS;
+use super::topology::topology_kind;
 use super::value::{Value, Values};
 use super::workload::{members, workload};
 use hyperfold_base::units::{BPS_PER_GBPS, PS_PER_NS};
+use hyperfold_network::topology::{FabricShape, FatTree, RailOnly, RailOptimized};
 use hyperfold_network::transport::{EcnThresholds, TierBuffers};
 
 /// Everything that describes one experiment.
@@ -65,31 +66,7 @@ impl Config {
         let u32_of = |key: KeyId| v.int(key) as u32;
         let some = |x: u64| (x > 0).then_some(x);
 
-        let kind = match v.text(KeyId::TopologyKind) {
-            "fat-tree" => TopologyKind::FatTree { k: u32_of(KeyId::FatTreeK) },
-            "clos" => TopologyKind::Clos {
-                tiers: u32_of(KeyId::Tiers),
-                hosts_per_leaf: u32_of(KeyId::HostsPerLeaf),
-                spines: u32_of(KeyId::Spines),
-                pods: u32_of(KeyId::Pods),
-                cores: u32_of(KeyId::Cores),
-            },
-            "rail-optimized" => TopologyKind::RailOptimized {
-                rails: u32_of(KeyId::Rails),
-                pods: u32_of(KeyId::Pods),
-                servers_per_pod: u32_of(KeyId::ServersPerPod),
-                spines: u32_of(KeyId::Spines),
-            },
-            "rail-only" => TopologyKind::RailOnly { rails: u32_of(KeyId::Rails) },
-            _ => TopologyKind::File {
-                path: path(KeyId::TopologyPath, "topology.kind = \"file\"")?,
-                format: match v.text(KeyId::TopologyFormat) {
-                    "simai" => TopologyFormatChoice::SimAi,
-                    "htsim" => TopologyFormatChoice::Htsim,
-                    _ => TopologyFormatChoice::Ns3,
-                },
-            },
-        };
+        let kind = topology_kind(v, dir)?;
         let policy = match (v.registered(KeyId::Policy), v.text(KeyId::Policy)) {
             (Some(policy), _) => PolicyChoice::Registered(policy.clone()),
             (None, "file") => PolicyChoice::File { path: path(KeyId::RoutingPath, "routing.policy = \"file\"")? },
@@ -121,7 +98,9 @@ impl Config {
                 kind,
                 link_bps: scaled(v.float(KeyId::LinkGbps), BPS_PER_GBPS as f64),
                 uplink_bps: scaled(v.float(KeyId::UplinkGbps), BPS_PER_GBPS as f64),
+                global_bps: scaled(v.float(KeyId::GlobalGbps), BPS_PER_GBPS as f64),
                 link_delay_ps: scaled(v.float(KeyId::LinkDelayNs), PS_PER_NS as f64),
+                global_delay_ps: scaled(v.float(KeyId::GlobalDelayNs), PS_PER_NS as f64),
                 switch_latency_ps: scaled(v.float(KeyId::SwitchLatencyNs), PS_PER_NS as f64),
                 oversubscription_milli: scaled(v.float(KeyId::Oversubscription), 1e3) as u32,
                 buffer_bytes: mib(KeyId::BufferMib),
@@ -171,19 +150,24 @@ impl Config {
         let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
         let generated = !matches!(self.topology.kind, TopologyKind::File { .. });
         check_links(v)?;
-        match self.topology.kind {
-            TopologyKind::FatTree { k } if k % 2 == 1 => {
+        match &self.topology.kind {
+            TopologyKind::Generated { shape: FabricShape::FatTree(FatTree { k }), .. } if k % 2 == 1 => {
                 return fail(KeyId::FatTreeK, format!("it must be even: {} or {}", k - 1, k + 1));
             }
-            TopologyKind::RailOptimized { rails, .. } | TopologyKind::RailOnly { rails }
-                if rails > self.cluster.nics_per_server =>
-            {
+            TopologyKind::Generated {
+                shape:
+                    FabricShape::RailOptimized(RailOptimized { rails, .. }) | FabricShape::RailOnly(RailOnly { rails }),
+                ..
+            } if *rails > self.cluster.nics_per_server => {
                 return fail(
                     KeyId::Rails,
                     format!("it must be at most cluster.nics_per_server = {}", self.cluster.nics_per_server),
                 );
             }
-            TopologyKind::RailOptimized { pods: 1.., servers_per_pod: 1.., .. } => {
+            TopologyKind::Generated {
+                shape: FabricShape::RailOptimized(RailOptimized { pods: 1.., servers_per_pod: 1.., .. }),
+                ..
+            } => {
                 return fail(KeyId::ServersPerPod, "topology.pods says the same already; give one of them".to_string());
             }
             _ => {}

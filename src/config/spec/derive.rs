@@ -2,7 +2,9 @@
 //!
 //! Layer: spec. `keys` names them in the table, `resolve` calls them.
 
-use super::applies_when::{collective, collectives, inference, job_mode, program, traffic, transformer};
+use super::applies_when::{
+    collective, collectives, inference, job_mode, leaf_of_each_port, program, traffic, transformer,
+};
 use super::key_id::KeyId;
 use super::server_links::{has_server_file, own_links};
 use super::servers::{ServerModel, find_server, gpu_of};
@@ -24,7 +26,8 @@ pub(super) fn nics_per_server(v: &Values) -> Value {
     Value::Int(server(v).map_or(per_gpu, |s| s.ports().min(per_gpu)))
 }
 pub(super) fn nic_ports(v: &Values) -> Value {
-    Value::Int(server(v).map_or(1, ServerModel::links_of_port))
+    let own = server(v).map_or(1, ServerModel::links_of_port);
+    Value::Int(if leaf_of_each_port(v) { own.max(2) } else { own })
 }
 pub(super) fn gpu(v: &Values) -> Value {
     Value::Text(gpu_of(v.text(KeyId::Server)).unwrap_or("h100").into())
@@ -68,6 +71,12 @@ pub(super) fn link_gbps(v: &Values) -> Value {
 /// By default, the fabric has one rate.
 pub(super) fn uplink_gbps(v: &Values) -> Value {
     v.get(KeyId::LinkGbps).clone()
+}
+pub(super) fn global_gbps(v: &Values) -> Value {
+    v.get(KeyId::UplinkGbps).clone()
+}
+pub(super) fn global_delay_ns(v: &Values) -> Value {
+    v.get(KeyId::LinkDelayNs).clone()
 }
 
 /// GPUs that the workload needs, in whole servers. Unset if a file decides.
@@ -196,7 +205,11 @@ pub(super) fn bytes(v: &Values) -> Value {
 }
 /// NCCL stripes a message over the ports of a NIC: those of one device (net_ib.cc), and over EFA's devices of a GPU (aws-ofi-nccl).
 fn striped(v: &Values) -> i64 {
-    if server(v).is_some() && *v.get(KeyId::NcclQps) == Value::Unset { v.int(KeyId::NicPorts).max(1) } else { 1 }
+    if (server(v).is_some() || leaf_of_each_port(v)) && *v.get(KeyId::NcclQps) == Value::Unset {
+        v.int(KeyId::NicPorts).max(1)
+    } else {
+        1
+    }
 }
 pub(super) fn qps(v: &Values) -> Value {
     Value::Int(v.int(KeyId::NcclQps).max(striped(v)))

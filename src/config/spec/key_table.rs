@@ -19,7 +19,7 @@ macro_rules! for_each_key {
                 "memory of one GPU; 0: what its specifications say";
             NicsPerServer "cluster.nics_per_server" int(1, 1024), D::Derived(derive::nics_per_server, "the server's, else one a GPU"),
                 generated, "network ports of one server, at most one a GPU; with fewer, neighbouring GPUs share one";
-            NicPorts "cluster.nic_ports" int(1, 8), D::Derived(derive::nic_ports, "the server's, else 1"), generated,
+            NicPorts "cluster.nic_ports" int(1, 8), D::Derived(derive::nic_ports, "the server's, else 1; in an hpn, dcn-plus or multi-plane network at least 2"), generated,
                 "links of one NIC, each with its share of topology.link_gbps; queue pairs of programs take them in turn";
             NvlinkGbps "cluster.nvlink_gbps" stepped(0.0, 8796.0, 0.001), D::Derived(derive::nvlink_gbps, "the server's, else the GPU's own; 0 with NCCL_P2P_DISABLE"), generated,
                 "rate of a GPU to the others of its server, all its links together; 0: none, they use the network";
@@ -30,8 +30,7 @@ macro_rules! for_each_key {
             ServerXml "cluster.server_xml" KeyKind::Path, D::Derived(derive::server_xml, "NCCL_TOPO_FILE, else none"), |v| collectives(v) && v.has(KeyId::ServerXml),
                 "PCIe and NIC topology of one server in NCCL's XML form";
 
-            TopologyKind "topology.kind" one_of(&["fat-tree", "clos", "rail-optimized", "rail-only", "file"],
-                &["dragonfly", "torus", "bcube", "hpn", "dcn-plus", "spectrum-x"]), D::Choice("rail-optimized"), always, "shape of the network";
+            TopologyKind "topology.kind" one_of(&TOPOLOGIES, &[]), D::Choice("rail-optimized"), always, "shape of the network";
             TopologyPath "topology.path" KeyKind::Path, D::None("required with kind = \"file\""), |v| topology(v, "file"), "topology file";
             TopologyFormat "topology.format" one_of(&["ns3", "simai", "htsim"], &[]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
             LinkGbps "topology.link_gbps" LINK_GBPS, D::Derived(derive::link_gbps, "the server's, else 400"), generated, "rate of links between hosts and switches";
@@ -39,25 +38,45 @@ macro_rules! for_each_key {
             LinkDelayNs "topology.link_delay_ns" stepped(0.001, 1e9, 0.001), D::Float(1000.0), generated, "propagation delay of a link, one way";
             SwitchLatencyNs "topology.switch_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), generated, "added to the delay of links into a switch";
             Oversubscription "topology.oversubscription" stepped(0.001, 1000.0, 0.001), D::Float(1.0),
-                |v| topology(v, "clos") || topology(v, "rail-optimized"), "rate into a leaf from hosts over its rate to the tier above";
+                oversubscribed, "rate into a leaf from hosts over its rate to the tier above";
             BufferMib "topology.buffer_mib" BUFFER_MIB, D::Float(32.0), packets, "shared packet buffer of a switch";
             LeafBufferMib "topology.leaf_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"), |v| packets(v) && generated(v),
                 "of a leaf: a switch that has hosts";
             AggBufferMib "topology.agg_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"), |v| packets(v) && three_tiers(v),
                 "of a switch in the middle one of three tiers";
             SpineBufferMib "topology.spine_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"),
-                |v| packets(v) && generated(v) && !topology(v, "rail-only"), "of a switch in the highest tier: spines, or the cores of three tiers";
-            FatTreeK "topology.k" int(0, 256), D::Int(0), |v| topology(v, "fat-tree"), "ports of a fat-tree's switches, even; 0: the least that fits the GPUs";
-            Tiers "topology.tiers" int(2, 3), D::Int(2), |v| topology(v, "clos"), "tiers of switches of a Clos network";
-            HostsPerLeaf "topology.hosts_per_leaf" int(0, COUNT), D::Int(0), |v| topology(v, "clos"), "host ports of a leaf of a Clos network, one for each NIC; 0: chosen";
-            Pods "topology.pods" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized") || (topology(v, "clos") && v.int(KeyId::Tiers) == 3),
+                |v| packets(v) && several_tiers(v), "of a switch in the highest tier: spines, or the cores of three tiers";
+            FatTreeK "topology.k" int(0, 256), D::Int(0), |v| topology(v, "fat-tree") || topology(v, "bcube"),
+                "ports of a switch of a fat-tree, even, or of a BCube; 0: the least that fits the GPUs";
+            Tiers "topology.tiers" int(2, 3), D::Int(2), |v| clos(v) || topology(v, "bcube"), "tiers of switches of a Clos network or of a multi-plane one; levels of a BCube";
+            HostsPerLeaf "topology.hosts_per_leaf" int(0, COUNT), D::Int(0), |v| clos(v) || dragonflies(v) || topology(v, "slim-fly") || grid(v),
+                "host ports of a switch that has hosts, one for each NIC; 0: chosen, in a torus, mesh or HyperX 1";
+            Pods "topology.pods" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized") || (clos(v) && v.int(KeyId::Tiers) == 3),
                 "groups of leaves; 0: chosen";
-            Spines "topology.spines" int(0, COUNT), D::Int(0), |v| topology(v, "clos") || topology(v, "rail-optimized"),
-                "switches above the leaves, in a Clos network of three tiers those of one pod; 0: chosen by oversubscription";
-            Cores "topology.cores" int(0, COUNT), D::Int(0), |v| topology(v, "clos") && v.int(KeyId::Tiers) == 3, "switches of a Clos network's third tier; 0: chosen";
+            Spines "topology.spines" int(0, COUNT), D::Int(0), |v| oversubscribed(v) || topology(v, "dragonfly-plus"),
+                "switches above the leaves: of one plane, of one pod of three tiers, of one group of a dragonfly-plus; 0: chosen by oversubscription";
+            Cores "topology.cores" int(0, COUNT), D::Int(0), |v| clos(v) && v.int(KeyId::Tiers) == 3, "switches of a Clos network's third tier, in one plane; 0: chosen";
             Rails "topology.rails" int(0, 1024), D::Int(0), |v| topology(v, "rail-optimized") || topology(v, "rail-only"),
                 "leaves a pod, or switches of a rail-only network; 0: cluster.nics_per_server";
-            ServersPerPod "topology.servers_per_pod" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized"), "servers of one pod, instead of pods; 0: chosen";
+            ServersPerPod "topology.servers_per_pod" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized") || segments(v),
+                "servers of one pod, instead of pods, or of one segment; 0: 32, in an hpn 128, a dcn-plus 16, a spectrum-x 64";
+            Planes "topology.planes" int(0, 8), D::Int(0), |v| topology(v, "multi-plane") || topology(v, "hpn"),
+                "networks side by side, which meet at the NICs only; 0: one for each port of a NIC";
+            Groups "topology.groups" int(0, COUNT), D::Int(0), dragonflies, "groups of a dragonfly; 0: as many as the GPUs need";
+            LeavesPerGroup "topology.leaves_per_group" int(0, 65536), D::Int(0), dragonflies, "switches of one group that have hosts; 0: chosen by balance";
+            GlobalLinks "topology.global_links" int(0, 65536), D::Int(0), dragonflies,
+                "links to other groups of one router of a dragonfly, or one spine of a dragonfly-plus; 0: chosen by balance";
+            GlobalGbps "topology.global_gbps" LINK_GBPS, D::Derived(derive::global_gbps, "uplink_gbps"), dragonflies, "rate of links between groups";
+            GlobalDelayNs "topology.global_delay_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::global_delay_ns, "link_delay_ns"), dragonflies,
+                "propagation delay of a link between groups, one way";
+            SlimFlyQ "topology.q" int(0, 251), D::Int(0), |v| topology(v, "slim-fly"), "prime that decides the size of a slim fly, 2 q^2 routers; 0: the least that fits the GPUs";
+            Dims "topology.dims" KeyKind::TextOrList, D::None("chosen, nearly cubic"), grid, "switches along each dimension: \"8x8x4\" or [8, 8, 4]";
+            DimGbps "topology.dim_gbps" KeyKind::TextOrList, D::None("uplink_gbps"), grid, "rate of links along each dimension: \"800x800x400\"";
+            Sites "topology.sites" int(1, 64), D::Int(1), generated, "clusters of this shape, each with an equal share of the GPUs, joined by long links";
+            SiteLinks "topology.site_links" int(1, 1024), D::Int(1), several_sites, "long links between each two sites";
+            SiteGbps "topology.site_gbps" LINK_GBPS, D::Derived(derive::uplink_gbps, "link_gbps"), several_sites, "rate of a long link";
+            SiteDelayNs "topology.site_delay_ns" stepped(0.001, 1e9, 0.001), D::Float(500_000.0), several_sites,
+                "propagation delay of a long link, one way; 100 km of fibre by default, 5,000 a km";
 
             Policy "routing.policy" one_of(for_each_routing_policy!(names_and_file), &["flowlet", "adaptive"]), D::Choice("ecmp"), always,
                 concat!("how packets choose among shortest paths: ", for_each_routing_policy!(words), "; as a file says");
@@ -285,8 +304,8 @@ macro_rules! for_each_key {
             Protocol "workload.protocol" one_of(&["auto", "LL", "LL128", "Simple"], &[]), D::Choice("auto"), collectives, "NCCL's protocol; auto: what its cost model chooses";
             Channels "workload.channels" int(0, 64), D::Int(0), collectives, "channels of a collective; 0: what NCCL would use";
             ChunkKib "workload.chunk_kib" stepped(0.0, 1e6, 0.001), D::Float(0.0), collectives, "piece that a collective passes on at a time; 0: what NCCL would use";
-            QpsPerConnection "workload.qps_per_connection" int(1, 128), D::Derived(derive::qps, "NCCL_IB_QPS_PER_CONNECTION, else with cluster.server the ports of a NIC, else 1"), messages, "queue pairs that a connection's messages are spread over";
-            SplitDataOnQps "workload.split_data_on_qps" KeyKind::Bool, D::Derived(derive::split_on_qps, "NCCL_IB_SPLIT_DATA_ON_QPS, else true where the ports of a NIC of cluster.server decide the queue pairs"),
+            QpsPerConnection "workload.qps_per_connection" int(1, 128), D::Derived(derive::qps, "NCCL_IB_QPS_PER_CONNECTION, else with cluster.server, or with a leaf for each port, the ports of a NIC, else 1"), messages, "queue pairs that a connection's messages are spread over";
+            SplitDataOnQps "workload.split_data_on_qps" KeyKind::Bool, D::Derived(derive::split_on_qps, "NCCL_IB_SPLIT_DATA_ON_QPS, else true where the ports of a NIC decide the queue pairs"),
                 |v| messages(v) && v.int(KeyId::QpsPerConnection) > 1, "every message is split over them, else they take turns";
             Pxn "workload.pxn" KeyKind::Bool, D::Derived(derive::pxn_allowed, "unless NCCL_PXN_DISABLE or NCCL_P2P_PXN_LEVEL = 0"), pxn,
                 "data for another rail goes over NVLink to the GPU there first";

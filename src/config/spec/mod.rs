@@ -30,6 +30,7 @@ mod sections;
 mod server_links;
 mod servers;
 mod serving;
+mod topology;
 mod training;
 mod transport;
 mod value;

@@ -9,6 +9,7 @@ use super::gpu_links::LinkKind;
 use super::named::Named;
 use super::program::ProgramSpec;
 use super::registered::RegisteredPolicy;
+use hyperfold_network::topology::{FabricShape, Sites};
 use hyperfold_network::transport::TierBuffers;
 
 /// `[base.cluster]`.
@@ -43,14 +44,18 @@ pub struct ClusterSection {
 /// `[base.topology]`. Rates in bps (whole Mb/s), times in ps.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TopologySection {
-    /// Shape of the network.
+    /// FabricShape of the network.
     pub kind: TopologyKind,
     /// Rate of a NIC.
     pub link_bps: u64,
     /// Rate of links between switches.
     pub uplink_bps: u64,
+    /// Rate of links between groups of a dragonfly.
+    pub global_bps: u64,
     /// Propagation delay of a link, one way.
     pub link_delay_ps: u64,
+    /// Propagation delay of a link between groups of a dragonfly, one way.
+    pub global_delay_ps: u64,
     /// Latency of a switch.
     pub switch_latency_ps: u64,
     /// Oversubscription in thousandths: 1000 is 1:1.
@@ -61,42 +66,15 @@ pub struct TopologySection {
     pub tier_buffers: Option<TierBuffers>,
 }
 
-/// Shape of the network. A count of 0 leaves it to the generator.
+/// Where the network comes from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum TopologyKind {
-    /// A k-ary fat tree of three tiers.
-    FatTree {
-        /// Ports of a switch.
-        k: u32,
-    },
-    /// A Clos network, of leaves and spines.
-    Clos {
-        /// Tiers of switches: 2 or 3.
-        tiers: u32,
-        /// Hosts below a leaf.
-        hosts_per_leaf: u32,
-        /// Spines; with three tiers, aggregation switches of a pod.
-        spines: u32,
-        /// Pods, with three tiers.
-        pods: u32,
-        /// Core switches, with three tiers.
-        cores: u32,
-    },
-    /// At most one of `pods` and `servers_per_pod` is given: see [`TopologySection::pods`].
-    RailOptimized {
-        /// Leaves of a pod.
-        rails: u32,
-        /// Number of pods.
-        pods: u32,
-        /// Servers of a pod.
-        servers_per_pod: u32,
-        /// Switches above the leaves.
-        spines: u32,
-    },
-    /// One switch for each rail of all servers, none above them.
-    RailOnly {
-        /// Number of rails.
-        rails: u32,
+    /// A generator makes it. A count of 0 leaves it to the generator.
+    Generated {
+        /// FabricShape of each site.
+        shape: FabricShape,
+        /// Sites and the links between them; `None`: there is one.
+        sites: Option<Sites>,
     },
     /// A network that a file describes.
     File {
@@ -280,15 +258,4 @@ pub struct OutputSection {
     pub cluster_map: bool,
     /// Whether each inference request gets a row.
     pub requests: bool,
-}
-
-impl TopologySection {
-    /// Returns the pods of a network of `servers` servers; 0 leaves them to the generator.
-    pub fn pods(&self, servers: u32) -> u32 {
-        match self.kind {
-            TopologyKind::RailOptimized { servers_per_pod: per_pod @ 1.., .. } => servers.div_ceil(per_pod),
-            TopologyKind::RailOptimized { pods, .. } | TopologyKind::Clos { pods, .. } => pods,
-            _ => 0,
-        }
-    }
 }

@@ -98,7 +98,7 @@ pub struct GeneratedRequests {
     pub count: u32,
     /// Requests in a million seconds; 0: all arrive at once.
     pub rate_micro: u64,
-    /// Shape of the gamma distribution of times between requests, millionths.
+    /// FabricShape of the gamma distribution of times between requests, millionths.
     pub burstiness_ppm: u64,
     /// Value of `workload.prompt_tokens`.
     pub prompt_tokens: u32,

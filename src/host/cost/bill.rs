@@ -44,7 +44,11 @@ pub fn parts(net: &Network, gpus: u64, nic_per_host: bool) -> Parts {
     let mut host_links = Vec::new();
     for link in net.links.iter().filter(|l| net.is_packet_link(l)) {
         let gbps = link.rate_bps as f64 / BPS_PER_GBPS;
-        links.push(gbps);
+        let [server, far] = [link.a, link.b].map(|end| net.nodes[end as usize].server);
+        // No cable inside a server.
+        if server == u32::MAX || server != far {
+            links.push(gbps);
+        }
         for end in [link.a, link.b] {
             gbps_of_node[end as usize] += gbps;
             if net.nodes[end as usize].kind == NodeKind::Host {
@@ -56,7 +60,7 @@ pub fn parts(net: &Network, gpus: u64, nic_per_host: bool) -> Parts {
         net.nodes
             .iter()
             .zip(&gbps_of_node)
-            .filter(move |(n, gbps)| n.kind == kind && **gbps > 0.0)
+            .filter(move |(n, gbps)| n.kind == kind && **gbps > 0.0 && (kind == NodeKind::Host || n.server == u32::MAX))
             .map(|(_, gbps)| *gbps)
     };
     let servers: BTreeSet<u32> = net.nodes.iter().filter(|n| n.kind == NodeKind::Host).map(|n| n.server).collect();
@@ -120,7 +124,9 @@ mod tests {
             nic_ports: 1,
             link_bps: 400_000_000_000,
             uplink_bps: 400_000_000_000,
+            global_bps: 400_000_000_000,
             link_delay_ps: 1_000_000,
+            global_delay_ps: 1_000_000,
             switch_latency_ps: 0,
             nvlink: Some(NvLink { rate_bps: 3_600_000_000_000, latency_ps: 500_000 }),
         }
@@ -141,7 +147,7 @@ mod tests {
 
     #[test]
     fn more_network_costs_more_and_own_prices_win() {
-        let spines = RailOptimized { rails: 0, pods: 1, spines: 4, oversubscription: 1000 }.build(&fabric()).unwrap();
+        let spines = RailOptimized { pods: 1, spines: 4, ..RailOptimized::default() }.build(&fabric()).unwrap();
         let p = parts(&spines, 16, true);
         let plain = bill(&p, "h100-sxm", None, &CostKeys::default()).unwrap();
         let less = bill(

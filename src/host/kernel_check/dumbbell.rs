@@ -5,7 +5,7 @@
 use hyperfold_columns::OwnedTables;
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
-use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind};
+use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind, SwitchNames};
 use hyperfold_network::transport::{Cc, RttWindow, Transport};
 
 use super::transports::transport;
@@ -105,7 +105,7 @@ pub fn dumbbell() -> Network {
             server: if id < HOSTS { id } else { u32::MAX },
         })
         .collect();
-    Network { nodes, links, ranks: (0..HOSTS).collect(), nvlink: None, tiered: false }
+    Network { nodes, links, ranks: (0..HOSTS).collect(), nvlink: None, switch_names: SwitchNames::ById }
 }
 
 /// All shortest paths between two hosts: up, over either trunk where it must cross, down.

@@ -8,9 +8,7 @@ use std::path::Path;
 use crate::cost::{self, Bill};
 use hyperfold_config::spec::{self, Config, TopologyKind, WorkloadSection};
 use hyperfold_llm::collective::Env;
-use hyperfold_network::topology::{
-    self, Clos, Fabric, FatTree, Link, Network, Node, NodeKind, NvLink, RailOnly, RailOptimized, TopologyFormat,
-};
+use hyperfold_network::topology::{self, Fabric, Link, Network, Node, NodeKind, NvLink, TopologyFormat};
 
 use crate::programs::job;
 use crate::programs::training as setup;
@@ -40,24 +38,10 @@ pub(crate) fn network(
     notes: &mut Vec<String>,
 ) -> Result<Network, PrepareError> {
     let (c, t) = (&config.cluster, &config.topology);
-    let oversubscription_milli = t.oversubscription_milli;
-    if let TopologyKind::File { path, format } = &t.kind {
-        let format = match format {
-            spec::TopologyFormatChoice::Ns3 => TopologyFormat::Ns3,
-            spec::TopologyFormatChoice::SimAi => TopologyFormat::Simai,
-            spec::TopologyFormatChoice::Htsim => TopologyFormat::Htsim,
-        };
-        let file = topology::read_topology(path, format)?;
-        if file.left_out > 0 {
-            notes.push(format!("{}: {} lines after the announced ones were left out", path.display(), file.left_out));
-        }
-        notes.extend(isolated_switches(path, &file.network));
-        let found = file.network.ranks.len() as u32;
-        if let Some(asked) = c.gpus.filter(|&n| n != found) {
-            return Err(PrepareError::Gpus { asked, found });
-        }
-        return Ok(file.network);
-    }
+    let (shape, sites) = match &t.kind {
+        TopologyKind::Generated { shape, sites } => (shape, sites),
+        TopologyKind::File { path, format } => return network_of_file(path, *format, c.gpus, notes),
+    };
     let gpus = match (c.gpus, &config.workload) {
         (Some(gpus), _) => gpus,
         (None, WorkloadSection::Program(program)) => whole_servers(job::ranks_needed(program), c.gpus_per_server),
@@ -70,7 +54,9 @@ pub(crate) fn network(
         nic_ports: c.nic_ports,
         link_bps: t.link_bps,
         uplink_bps: t.uplink_bps,
+        global_bps: t.global_bps,
         link_delay_ps: t.link_delay_ps,
+        global_delay_ps: t.global_delay_ps,
         switch_latency_ps: t.switch_latency_ps,
         nvlink: (c.nvlink_bps > 0).then_some(NvLink {
             // Rate between two GPUs: in a mesh they have one link. Link rates are whole Mb/s.
@@ -78,19 +64,9 @@ pub(crate) fn network(
             latency_ps: c.nvlink_latency_ps,
         }),
     };
-    let servers = gpus.div_ceil(c.gpus_per_server.max(1));
-    let mut network = match t.kind {
-        TopologyKind::FatTree { k } => FatTree { k }.build(&fabric)?,
-        TopologyKind::Clos { tiers, hosts_per_leaf, spines, pods, cores } => {
-            Clos { tiers, hosts_per_leaf, spines, pods, cores, oversubscription: oversubscription_milli }
-                .build(&fabric)?
-        }
-        TopologyKind::RailOptimized { rails, spines, .. } => {
-            RailOptimized { rails, pods: t.pods(servers), spines, oversubscription: oversubscription_milli }
-                .build(&fabric)?
-        }
-        TopologyKind::RailOnly { rails } => RailOnly { rails }.build(&fabric)?,
-        TopologyKind::File { .. } => unreachable!("files were read above"),
+    let mut network = match sites {
+        None => shape.build(&fabric)?,
+        Some(sites) => sites.build(shape, &fabric)?,
     };
     let hca = match &config.workload {
         WorkloadSection::Program(p) => Env::parse(&p.communication.nccl).map_err(JobError::Nccl)?.hca,
@@ -98,6 +74,30 @@ pub(crate) fn network(
     };
     servers::place_ranks(&mut network, config, described, hca.as_ref())?;
     Ok(network)
+}
+
+/// Returns the network that a file describes. Its number of GPUs must be the one that was asked for.
+fn network_of_file(
+    path: &Path,
+    format: spec::TopologyFormatChoice,
+    gpus: Option<u32>,
+    notes: &mut Vec<String>,
+) -> Result<Network, PrepareError> {
+    let format = match format {
+        spec::TopologyFormatChoice::Ns3 => TopologyFormat::Ns3,
+        spec::TopologyFormatChoice::SimAi => TopologyFormat::Simai,
+        spec::TopologyFormatChoice::Htsim => TopologyFormat::Htsim,
+    };
+    let file = topology::read_topology(path, format)?;
+    if file.left_out > 0 {
+        notes.push(format!("{}: {} lines after the announced ones were left out", path.display(), file.left_out));
+    }
+    notes.extend(isolated_switches(path, &file.network));
+    let found = file.network.ranks.len() as u32;
+    match gpus.filter(|&n| n != found) {
+        Some(asked) => Err(PrepareError::Gpus { asked, found }),
+        None => Ok(file.network),
+    }
 }
 
 /// Returns a note that names the switches of a topology file without links: a line of the file may be missing.

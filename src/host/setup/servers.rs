@@ -249,7 +249,10 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         inside_bps: nvlink.unwrap_or(host_bps() / 3 * 4),
         nics_per_server: used.len().max(1) as u32,
         nic_bps: if nic_bps > 0 { nic_bps } else { config.topology.link_bps },
-        net_extra_ps: nic.and_then(|n| links_out_of(n).next()).map_or(0, |l| 2 * l.delay_ps),
+        // A server that forwards by itself, as in BCube, has no link from a NIC to elsewhere.
+        net_extra_ps: nic
+            .and_then(|n| links_out_of(n).next().or_else(|| net.links.iter().find(|l| l.a == n)))
+            .map_or(0, |l| 2 * l.delay_ps),
         transport_extra_ps: server.map_or(0, |s| s.transport_extra_ps),
         nvls: inside == ServerInterconnect::NvSwitch && server.map_or(arch >= Arch::Hopper, |s| s.nvls),
         in_network: reduces(config),

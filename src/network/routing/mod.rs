@@ -9,6 +9,7 @@ pub mod path;
 mod policy;
 mod router;
 mod rtt;
+mod survey;
 mod table;
 mod wrong_paths;
 
@@ -19,4 +20,5 @@ pub use path::FlowPaths;
 pub use policy::{Ecmp, PolicyKeys, ROUTING_POLICIES, RoutingPolicy, Spray, routing_policy};
 pub use router::{Router, is_intra_server};
 pub use rtt::{PayloadClock, flow_rtt_window, global_rtt_window, path_rtt_window};
+pub use survey::Distances;
 pub use wrong_paths::wrong_paths;

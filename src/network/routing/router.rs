@@ -130,7 +130,7 @@ impl<'a> Router<'a> {
     }
 
     /// Switch number of the far end of an arc; `u32::MAX` if that is a host.
-    fn switch_at(&self, arc: ArcIdx) -> u32 {
+    pub(super) fn switch_at(&self, arc: ArcIdx) -> u32 {
         self.graph.switch_of[self.net.arc_to(arc) as usize]
     }
 

@@ -2,6 +2,7 @@
 //!
 //! Layer: topology. Everything here produces a validated [`Network`]; `routing` finds routes in it.
 
+mod bisection;
 mod body;
 pub mod generate;
 mod htsim;
@@ -13,9 +14,13 @@ mod validate;
 
 use std::path::Path;
 
-pub use generate::{Clos, Fabric, FatTree, OversubscriptionMilli, RailOnly, RailOptimized};
+pub use bisection::bisection_bps;
+pub use generate::{
+    BCube, Clos, Dragonfly, DragonflyPlus, Fabric, FabricShape, FatTree, GridFabric, GridLinks, OversubscriptionMilli,
+    RailOnly, RailOptimized, Segments, Sites, SlimFly,
+};
 pub use htsim::parse_htsim;
-pub use network::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink};
+pub use network::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink, SwitchNames};
 pub use ns3::{TopologyFile, parse_ns3, to_ns3};
 pub use simai::parse_simai;
 pub use text::FileError;

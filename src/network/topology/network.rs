@@ -27,7 +27,7 @@ pub struct Node {
     pub kind: NodeKind,
     /// The id that users know: the file's id, or the position in generated topologies. Ids are unique and ascending in `Network::nodes`.
     pub id: u32,
-    /// The server of this host (dense from 0); `u32::MAX` for switches. Flows between hosts of one server are analytical if `Network::nvlink` is given.
+    /// The server of this host, or of a switch inside a server (dense from 0); `u32::MAX` for other switches. Flows between hosts of one server are analytical if `Network::nvlink` is given.
     pub server: u32,
 }
 
@@ -65,17 +65,38 @@ pub struct Network {
     pub ranks: Vec<NodeIdx>,
     /// Path between the GPUs of a server. `None`: they have none.
     pub nvlink: Option<NvLink>,
-    /// Whether switches are named by their tier (generated fabrics) rather than by their id (files).
-    pub tiered: bool,
+    /// How switches are named.
+    pub switch_names: SwitchNames,
+}
+
+/// How the switches of a network are named for users.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub enum SwitchNames {
+    /// `switch` and the id, as the file of the network has it.
+    #[default]
+    ById,
+    /// The tier above the hosts, and the position in it: `leaf3`.
+    ByTier,
+    /// These names, in the order of the switches: `group0.router3`. Switches beyond the last name are named by id.
+    Given(Vec<String>),
 }
 
 impl Network {
-    /// Name of each node for users: `host12`, `leaf3`, `spine0`; for a file `host12` and `switch70`, by the file's ids.
+    /// Name of each node for users: `host12`, `leaf3`, `spine0`; for a file `host12` and `switch70`, by the file's ids. Fabrics with groups, planes or dimensions
+    /// name switches by these: `group0.router3`.
     ///
     /// A host of a generated fabric has the number of its GPU's rank, or of its NIC if servers have fewer NICs than GPUs. Switches are counted within their
     /// tier, from 0: leaves have hosts; above them are spines, or aggregation switches (`agg`) and cores.
     pub fn names(&self) -> Vec<String> {
-        let tiers = if self.tiered { self.tiers() } else { Vec::new() };
+        let tiers = match self.switch_names {
+            SwitchNames::ByTier => self.tiers(),
+            _ => Vec::new(),
+        };
+        let mut given = match &self.switch_names {
+            SwitchNames::Given(names) => names.as_slice(),
+            _ => &[],
+        }
+        .iter();
         let top = tiers.iter().copied().max().unwrap_or(0);
         let mut counts = vec![0u32; top as usize + 1];
         let name = |(node_idx, node): (usize, &Node)| {
@@ -87,7 +108,9 @@ impl Network {
                 (NodeKind::Switch, 2, 2) => "spine",
                 (NodeKind::Switch, 2, 3) => "agg",
                 (NodeKind::Switch, 3, 3) => "core",
-                (NodeKind::Switch, ..) => return format!("switch{}", node.id),
+                (NodeKind::Switch, ..) => {
+                    return given.next().cloned().unwrap_or_else(|| format!("switch{}", node.id));
+                }
             };
             if tier == 0 {
                 return format!("{word}{}", node.id);
@@ -180,7 +203,9 @@ mod tests {
             nic_ports: 1,
             link_bps: 100_000_000_000,
             uplink_bps: 100_000_000_000,
+            global_bps: 100_000_000_000,
             link_delay_ps: 1000,
+            global_delay_ps: 1000,
             switch_latency_ps: 0,
             nvlink: None,
         }

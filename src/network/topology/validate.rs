@@ -2,7 +2,7 @@
 //!
 //! Layer: topology. Readers and generators end here; later code does not check again.
 
-use super::network::{Link, Network, Node, NodeIdx, NodeKind, NvLink};
+use super::network::{Link, Network, Node, NodeIdx, NodeKind, NvLink, SwitchNames};
 use super::text::FileError;
 use hyperfold_base::units::{BPS_PER_MBPS, MAX_RATE_BPS, PS_PER_S};
 
@@ -134,7 +134,7 @@ impl Network {
         ranks: Vec<NodeIdx>,
         nvlink: Option<NvLink>,
     ) -> Result<Network, TopologyError> {
-        let net = Network { nodes, links, ranks, nvlink, tiered: false };
+        let net = Network { nodes, links, ranks, nvlink, switch_names: SwitchNames::ById };
         net.validate()?;
         Ok(net)
     }

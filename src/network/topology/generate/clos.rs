@@ -1,13 +1,17 @@
-//! Clos networks of two tiers (leaf, spine) and three (leaf, aggregation, core), with oversubscription at the leaves.
+//! Clos networks of two tiers (leaf, spine) and three (leaf, aggregation, core), with oversubscription at the leaves, in one plane or several.
 //!
-//! Layer: topology. Leaves take hosts in order, regardless of servers; `rail` has one leaf per rail.
+//! Layer: topology. Leaves take hosts in order, regardless of servers; `rail` has one leaf per rail. Several planes are Clos networks side by side that meet at
+//! the hosts only: each port of a NIC is in one of them.
 
-use super::{Builder, Fabric, OversubscriptionMilli, bad, power_of_two_root, uplinks};
+use super::builder::FabricBuilder;
+use super::fabric::{Fabric, OversubscriptionMilli, bad};
 use crate::topology::{Network, TopologyError};
 
 /// Parameters of a Clos network. 0 stands for a value that is derived from the others.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Clos {
+    /// Number of planes: it divides the ports of a NIC. Counts of switches below are those of one plane.
+    pub planes: u32,
     /// Number of tiers of switches: 2 or 3.
     pub tiers: u32,
     /// Hosts below one leaf. 0: the power of two that balances the tiers (about the square root of the hosts, or the cube root).
@@ -24,7 +28,7 @@ pub struct Clos {
 
 impl Default for Clos {
     fn default() -> Clos {
-        Clos { tiers: 2, hosts_per_leaf: 0, spines: 0, pods: 0, cores: 0, oversubscription: 1000 }
+        Clos { planes: 1, tiers: 2, hosts_per_leaf: 0, spines: 0, pods: 0, cores: 0, oversubscription: 1000 }
     }
 }
 
@@ -35,6 +39,11 @@ impl Clos {
     /// A parameter is out of range or contradicts another.
     pub fn build(&self, fabric: &Fabric) -> Result<Network, TopologyError> {
         fabric.check()?;
+        let ports = fabric.nic_ports;
+        if self.planes == 0 || !ports.is_multiple_of(self.planes) {
+            let problem = format!("the {ports} ports of a NIC (cluster.nic_ports) must divide among the planes");
+            return Err(bad("topology.planes", self.planes, problem));
+        }
         match self.tiers {
             2 => self.two_tiers(fabric),
             3 => self.three_tiers(fabric),
@@ -61,20 +70,47 @@ impl Clos {
         let n_spines = match (n_leaves, self.spines) {
             // A single leaf needs no spine.
             (1, 0) => 0,
-            _ => uplinks(fabric, per_leaf, self.spines, self.oversubscription)?,
+            _ => fabric.uplinks(per_leaf, self.planes, self.spines, self.oversubscription)?,
         };
-        let n_links = fabric.n_host_links() + u64::from(n_leaves) * u64::from(n_spines);
-        let mut b = Builder::new(fabric, u64::from(n_leaves) + u64::from(n_spines), n_links)?;
-        let (leaf_0, spine_0) = (hosts, hosts + n_leaves);
-        for h in 0..hosts {
-            b.host_link(h, leaf_0 + h / per_leaf);
-        }
-        for leaf in 0..n_leaves {
-            for s in 0..n_spines {
-                b.uplink(leaf_0 + leaf, spine_0 + s);
+        let planes = u64::from(self.planes);
+        let n_links = fabric.n_host_links() + planes * u64::from(n_leaves) * u64::from(n_spines);
+        let n_switches = planes * (u64::from(n_leaves) + u64::from(n_spines));
+        let mut b = FabricBuilder::new(fabric, n_switches, n_links)?;
+        let (leaf_0, spine_0) = (hosts, hosts + self.planes * n_leaves);
+        self.host_links(&mut b, fabric, per_leaf, n_leaves);
+        for plane in 0..self.planes {
+            for leaf in 0..n_leaves {
+                for s in 0..n_spines {
+                    b.uplink(leaf_0 + plane * n_leaves + leaf, spine_0 + plane * n_spines + s);
+                }
             }
         }
-        b.build()
+        self.finish(b, &[("leaf", n_leaves), ("spine", n_spines)])
+    }
+
+    /// Joins every port of every host to its leaf, in its plane.
+    fn host_links(&self, b: &mut FabricBuilder, fabric: &Fabric, per_leaf: u32, n_leaves: u32) {
+        let hosts = fabric.n_hosts();
+        for h in 0..hosts {
+            for port in 0..fabric.nic_ports {
+                b.port_link(h, hosts + port % self.planes * n_leaves + h / per_leaf);
+            }
+        }
+    }
+
+    /// Finishes the network. Switches stand tier by tier, in each tier plane by plane; `tiers` has the name of a tier and its switches in one plane.
+    fn finish(&self, b: FabricBuilder, tiers: &[(&str, u32)]) -> Result<Network, TopologyError> {
+        if self.planes == 1 {
+            return b.build();
+        }
+        let named = |&(tier, count): &(&str, u32)| {
+            let tier = tier.to_string();
+            (0..self.planes).flat_map(move |plane| {
+                let tier = tier.clone();
+                (0..count).map(move |i| format!("plane{plane}.{tier}{i}"))
+            })
+        };
+        b.build_named(tiers.iter().flat_map(named).collect())
     }
 
     fn three_tiers(&self, fabric: &Fabric) -> Result<Network, TopologyError> {
@@ -91,7 +127,7 @@ impl Clos {
         };
         let leaves_per_pod = n_leaves.div_ceil(pods);
         let pods = n_leaves.div_ceil(leaves_per_pod);
-        let aggs = uplinks(fabric, per_leaf, self.spines, self.oversubscription)?;
+        let aggs = fabric.uplinks(per_leaf, self.planes, self.spines, self.oversubscription)?;
         // Aggregation switch j of every pod is linked to the j-th group of cores.
         let group = match self.cores {
             0 => leaves_per_pod,
@@ -101,26 +137,44 @@ impl Clos {
             }
             c => c / aggs,
         };
+        let planes = u64::from(self.planes);
         let n_aggs = u64::from(pods) * u64::from(aggs);
         let n_cores = u64::from(aggs) * u64::from(group);
-        let lower = fabric.n_host_links() + u64::from(n_leaves) * u64::from(aggs);
-        let n_links = n_aggs.saturating_mul(u64::from(group)).saturating_add(lower);
-        let mut b = Builder::new(fabric, u64::from(n_leaves) + n_aggs + n_cores, n_links)?;
-        let (leaf_0, agg_0) = (hosts, hosts + n_leaves);
-        let core_0 = agg_0 + pods * aggs;
-        for h in 0..hosts {
-            b.host_link(h, leaf_0 + h / per_leaf);
-        }
-        for leaf in 0..n_leaves {
-            for j in 0..aggs {
-                b.uplink(leaf_0 + leaf, agg_0 + leaf / leaves_per_pod * aggs + j);
+        let lower = u64::from(n_leaves) * u64::from(aggs);
+        let upper = n_aggs.saturating_mul(u64::from(group));
+        let n_links = planes.saturating_mul(upper.saturating_add(lower)).saturating_add(fabric.n_host_links());
+        let n_switches = planes.saturating_mul(u64::from(n_leaves) + n_aggs + n_cores);
+        let mut b = FabricBuilder::new(fabric, n_switches, n_links)?;
+        let (n_aggs, n_cores) = (n_aggs as u32, n_cores as u32);
+        let (leaf_0, agg_0) = (hosts, hosts + self.planes * n_leaves);
+        let core_0 = agg_0 + self.planes * n_aggs;
+        self.host_links(&mut b, fabric, per_leaf, n_leaves);
+        for plane in 0..self.planes {
+            for leaf in 0..n_leaves {
+                for j in 0..aggs {
+                    b.uplink(
+                        leaf_0 + plane * n_leaves + leaf,
+                        agg_0 + plane * n_aggs + leaf / leaves_per_pod * aggs + j,
+                    );
+                }
             }
         }
-        for a in 0..pods * aggs {
-            for c in 0..group {
-                b.uplink(agg_0 + a, core_0 + a % aggs * group + c);
+        for plane in 0..self.planes {
+            for a in 0..n_aggs {
+                for c in 0..group {
+                    b.uplink(agg_0 + plane * n_aggs + a, core_0 + plane * n_cores + a % aggs * group + c);
+                }
             }
         }
-        b.build()
+        self.finish(b, &[("leaf", n_leaves), ("agg", n_aggs), ("core", n_cores)])
     }
+}
+
+/// Smallest power of two `x` with `x^power >= n`.
+fn power_of_two_root(n: u32, power: u32) -> u32 {
+    let mut x = 1u32;
+    while u64::from(x).pow(power) < u64::from(n) {
+        x *= 2;
+    }
+    x
 }

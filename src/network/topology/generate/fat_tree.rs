@@ -2,7 +2,8 @@
 //!
 //! Layer: topology. No oversubscription; use Clos for that.
 
-use super::{Builder, Fabric, bad};
+use super::builder::FabricBuilder;
+use super::fabric::{Fabric, bad};
 use crate::topology::{Network, TopologyError};
 
 /// Parameters of a fat-tree.
@@ -47,8 +48,11 @@ impl FatTree {
 
         let aggs_up = if n_pods > 1 { u64::from(n_aggs * half) } else { 0 };
         let edges_up = if n_edges > 1 { u64::from(n_edges * half) } else { 0 };
-        let mut b =
-            Builder::new(fabric, u64::from(n_edges + n_aggs + n_cores), fabric.n_host_links() + edges_up + aggs_up)?;
+        let mut b = FabricBuilder::new(
+            fabric,
+            u64::from(n_edges + n_aggs + n_cores),
+            fabric.n_host_links() + edges_up + aggs_up,
+        )?;
         let (edge_0, agg_0, core_0) = (hosts, hosts + n_edges, hosts + n_edges + n_aggs);
         for h in 0..hosts {
             b.host_link(h, edge_0 + h / half);

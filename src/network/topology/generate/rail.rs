@@ -2,7 +2,8 @@
 //!
 //! Layer: topology. Rail-only has no spine, so ranks of different rails and servers have no packet path; routing reports that as an error.
 
-use super::{Builder, Fabric, OversubscriptionMilli, bad, uplinks};
+use super::builder::FabricBuilder;
+use super::fabric::{Fabric, OversubscriptionMilli, bad};
 use crate::topology::{Network, TopologyError};
 
 /// Servers per pod if the number of pods is not given: as in NVIDIA's scalable unit of 32 DGX H100, whose leaves have 32 host ports.
@@ -13,8 +14,10 @@ const SERVERS_PER_POD: u32 = 32;
 pub struct RailOptimized {
     /// Leaves per pod. 0: one per NIC of a server. With fewer, NIC i is on rail i mod rails.
     pub rails: u32,
-    /// Number of pods. 0: pods of up to 32 servers.
+    /// Number of pods. 0: as `servers_per_pod` says.
     pub pods: u32,
+    /// Servers of a pod, where `pods` is 0. 0: up to 32.
+    pub servers_per_pod: u32,
     /// Number of spines, each linked once to every leaf. 0: derived from the oversubscription.
     pub spines: u32,
     /// Host capacity over uplink capacity at a leaf, in thousandths, where `spines` is 0.
@@ -23,7 +26,7 @@ pub struct RailOptimized {
 
 impl Default for RailOptimized {
     fn default() -> RailOptimized {
-        RailOptimized { rails: 0, pods: 0, spines: 0, oversubscription: 1000 }
+        RailOptimized { rails: 0, pods: 0, servers_per_pod: 0, spines: 0, oversubscription: 1000 }
     }
 }
 
@@ -56,12 +59,13 @@ impl RailOptimized {
         fabric.check()?;
         let rails = n_rails(fabric, self.rails)?;
         let servers = fabric.n_servers();
-        let pods = match self.pods {
-            0 => servers.div_ceil(SERVERS_PER_POD),
-            p if p > servers => {
+        let pods = match (self.pods, self.servers_per_pod) {
+            (0, 0) => servers.div_ceil(SERVERS_PER_POD),
+            (0, per_pod) => servers.div_ceil(per_pod),
+            (p, _) if p > servers => {
                 return Err(bad("topology.pods", p, format!("there are {servers} servers, fewer than pods")));
             }
-            p => p,
+            (p, _) => p,
         };
         let servers_per_pod = servers.div_ceil(pods);
         let pods = servers.div_ceil(servers_per_pod);
@@ -70,11 +74,11 @@ impl RailOptimized {
         let n_spines = match (n_leaves, self.spines) {
             // A single leaf needs no spine.
             (1, 0) => 0,
-            _ => uplinks(fabric, hosts_per_leaf, self.spines, self.oversubscription)?,
+            _ => fabric.uplinks(hosts_per_leaf, 1, self.spines, self.oversubscription)?,
         };
         let hosts = fabric.n_hosts();
         let n_links = fabric.n_host_links() + u64::from(n_leaves) * u64::from(n_spines);
-        let mut b = Builder::new(fabric, u64::from(n_leaves) + u64::from(n_spines), n_links)?;
+        let mut b = FabricBuilder::new(fabric, u64::from(n_leaves) + u64::from(n_spines), n_links)?;
         let (leaf_0, spine_0) = (hosts, hosts + n_leaves);
         for h in 0..hosts {
             let (server, nic) = (h / fabric.nics_per_server, h % fabric.nics_per_server);
@@ -98,7 +102,7 @@ impl RailOnly {
         fabric.check()?;
         let rails = n_rails(fabric, self.rails)?;
         let hosts = fabric.n_hosts();
-        let mut b = Builder::new(fabric, u64::from(rails), fabric.n_host_links())?;
+        let mut b = FabricBuilder::new(fabric, u64::from(rails), fabric.n_host_links())?;
         for h in 0..hosts {
             b.host_link(h, hosts + h % fabric.nics_per_server % rails);
         }
