@@ -49,6 +49,8 @@ pub enum Command {
     Trace(super::trace::TraceArgs),
     /// Explain what folding did, why not more, and what it leaves to a GPU
     Fold(super::fold::FoldArgs),
+    /// Show, check, write and draw networks, without simulating anything
+    Topo(super::topo::TopoArgs),
     /// Inspect, convert and rescale workload files of other tools
     Workload(super::workload::WorkloadArgs),
     /// Run a sweep's shards on a SLURM cluster, or write the manifest that does on Kubernetes

@@ -48,6 +48,7 @@ pub mod submit;
 pub mod submit_args;
 pub mod summary;
 pub mod table;
+pub mod topo;
 pub mod trace;
 pub mod validate;
 mod warnings;
@@ -133,6 +134,7 @@ fn dispatch(command: &Command) -> Result<Exit, CliError> {
         Command::Merge(args) => merge::execute(args),
         Command::Trace(args) => trace::execute(args, &on_ctrl_c()),
         Command::Fold(args) => fold::execute(args, &on_ctrl_c()),
+        Command::Topo(args) => topo::execute(args),
         Command::Workload(args) => workload::execute(args),
         Command::Validate(args) => validate::execute(args),
         Command::Calibrate(args) => calibrate::execute(args, &on_ctrl_c()),

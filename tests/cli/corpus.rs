@@ -106,9 +106,10 @@ fn configuration_files() {
 
 #[test]
 fn topology_files() {
-    let format = |file: &Path| match file.extension().is_some_and(|e| e == "simai") {
-        true => ("simai", TopologyFormat::Simai),
-        false => ("ns3", TopologyFormat::Ns3),
+    let format = |file: &Path| match file.extension().and_then(|e| e.to_str()) {
+        Some("simai") => ("simai", TopologyFormat::Simai),
+        Some("infragraph") => ("infragraph", TopologyFormat::InfraGraph),
+        _ => ("ns3", TopologyFormat::Ns3),
     };
     plan_all(
         "topology",

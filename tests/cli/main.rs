@@ -15,6 +15,7 @@ mod release;
 mod shells;
 #[cfg(unix)]
 mod submit;
+mod topo;
 mod usage;
 mod watch;
 

@@ -44,14 +44,21 @@ fn star() -> Network {
 #[test]
 fn topologies() {
     let read = |path: &Path| {
-        let simai = path.extension().is_some_and(|e| e == "simai");
-        let format = if simai { TopologyFormat::Simai } else { TopologyFormat::Ns3 };
+        let format = match path.extension().and_then(|e| e.to_str()) {
+            Some("simai") => TopologyFormat::Simai,
+            Some("infragraph") => TopologyFormat::InfraGraph,
+            _ => TopologyFormat::Ns3,
+        };
         let file = read_topology(path, format).map_err(|e| e.to_string())?;
         let net = &file.network;
         let (nodes, links, ranks) = (net.nodes.len(), net.links.len(), &net.ranks);
         Ok(format!(
-            "{nodes} nodes, {links} links, ranks {ranks:?}, NVLink {:?}, per server {:?}, GPU {:?}, left out {}",
-            net.nvlink, file.gpus_per_server, file.gpu, file.left_out
+            "{nodes} nodes, {links} links, ranks {ranks:?}, NVLink {:?}, per server {:?}, GPU {:?}, left out {}{}",
+            net.nvlink,
+            file.gpus_per_server,
+            file.gpu,
+            file.left_out,
+            file.notes.iter().map(|note| format!(", {note}")).collect::<String>()
         ))
     };
     insta::assert_snapshot!(messages("topology", read));

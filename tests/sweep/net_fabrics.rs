@@ -1,13 +1,15 @@
 //! Generated fabrics of segments, planes, groups and dimensions: counts, distances, halves and paths as their formulas say.
 
 use std::collections::BTreeMap;
+use std::fs;
 use std::path::{Path, PathBuf};
 
 use hyperfold_base::units::{BPS_PER_GBPS, PS_PER_NS, PS_PER_US};
 use hyperfold_network::routing::{Distances, Ecmp, FlowKey, Router, RoutingPolicy};
 use hyperfold_network::topology::{
     BCube, Clos, Dragonfly, DragonflyPlus, Fabric, FabricShape, FatTree, GridFabric, GridLinks, Network, NodeKind,
-    RailOptimized, Segments, Sites, SlimFly, TopologyFormat, bisection_bps, read_topology,
+    NvLink, RailOnly, RailOptimized, Segments, Sites, SlimFly, TopologyFormat, bisection_bps, parse_infragraph,
+    parse_simai, read_topology, to_infragraph, to_ns3, to_simai,
 };
 
 /// One host a server, 100 Gb/s everywhere.
@@ -383,4 +385,78 @@ fn halves_of_tiers_are_those_of_their_spines() {
     assert_eq!(gbps(FatTree { k: 0 }.build(&f).unwrap()), 32 * 100);
     let clos = |oversubscription| Clos { hosts_per_leaf: 8, oversubscription, ..Clos::default() }.build(&f).unwrap();
     assert_eq!([1000, 2000, 4000, 8000].map(|o| gbps(clos(o))), [3200, 1600, 800, 400]);
+}
+
+#[test]
+fn networks_are_read_back_from_the_forms_of_others() {
+    let nvlink = Some(NvLink { rate_bps: 3600 * BPS_PER_GBPS, latency_ps: 500_000 });
+    let shapes = [
+        FabricShape::Clos(Clos { planes: 2, hosts_per_leaf: 16, ..Clos::default() }),
+        FabricShape::Dragonfly(Dragonfly::default()),
+        FabricShape::SlimFly(SlimFly::default()),
+        FabricShape::RailOnly(RailOnly::default()),
+        FabricShape::Segments(Segments {
+            servers_per_segment: 4,
+            by_rail: false,
+            planes: 1,
+            spines: 3,
+            oversubscription: 1000,
+        }),
+    ];
+    for shape in shapes {
+        for nvlink in [nvlink, None] {
+            if nvlink.is_none() && matches!(shape, FabricShape::RailOnly(_)) {
+                // Without NVLink, rails are not joined, which files may not be.
+                continue;
+            }
+            let net = shape.build(&Fabric { nvlink, ..simai(64, 2, 400) }).unwrap();
+            let simai = parse_simai("written", &to_simai(&net, "H100").unwrap());
+            let infragraph = parse_infragraph("written", &to_infragraph(&net).unwrap());
+            if matches!(shape, FabricShape::RailOnly(_)) {
+                // NVSwitches are nodes of SimAI's form, and join the rails. InfraGraph's stand inside the device.
+                assert!(infragraph.unwrap_err().to_string().contains("not connected"));
+                assert_eq!(canonical(&simai.unwrap().network), canonical(&net));
+                continue;
+            }
+            for read in [simai.unwrap(), infragraph.unwrap()] {
+                assert_eq!(canonical(&read.network), canonical(&net), "{shape:?}");
+                assert_eq!((read.network.nvlink, &read.network.ranks), (net.nvlink, &net.ranks));
+                assert_eq!(read.gpus_per_server, Some(8));
+                let servers = |n: &Network| n.nodes[..64].iter().map(|n| n.server).collect::<Vec<_>>();
+                assert_eq!(servers(&read.network), servers(&net));
+            }
+        }
+    }
+}
+
+#[test]
+fn what_a_form_cannot_hold_is_not_written() {
+    let bcube = BCube { ports: 0, levels: 2 }.build(&simai(64, 1, 400)).unwrap();
+    for error in [to_simai(&bcube, "H100"), to_infragraph(&bcube)] {
+        let message = error.unwrap_err().to_string();
+        assert!(message.starts_with("switch 64 inside a server cannot be written in the"), "{message}");
+    }
+    let shared = Fabric { nics_per_server: 4, ..simai(64, 1, 400) };
+    let net = Clos::default().build(&shared).unwrap();
+    let message = to_simai(&net, "H100").unwrap_err().to_string();
+    assert!(message.contains("cannot be written in the SimAI form"), "{message}");
+    let read = parse_infragraph("written", &to_infragraph(&net).unwrap()).unwrap();
+    assert_eq!(read.network.ranks, net.ranks, "two GPUs a NIC");
+}
+
+#[test]
+fn forms_are_known_by_their_first_line() {
+    let net = Clos::default().build(&simai(64, 1, 400)).unwrap();
+    let htsim = fs::read_to_string("tests/corpus/topo/ok-leaf-spine.topo").unwrap();
+    for (text, format) in [
+        (to_ns3(&net).unwrap(), Some(TopologyFormat::Ns3)),
+        (to_simai(&net, "H100").unwrap(), Some(TopologyFormat::Simai)),
+        (to_infragraph(&net).unwrap(), Some(TopologyFormat::InfraGraph)),
+        (htsim, Some(TopologyFormat::Htsim)),
+        (String::new(), None),
+        ("name = \"sweep\"\n".into(), None),
+        ("a,b,c\n".into(), None),
+    ] {
+        assert_eq!(TopologyFormat::guess(&text), format, "{text:.60}");
+    }
 }

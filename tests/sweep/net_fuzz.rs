@@ -9,7 +9,9 @@ use hyperfold_network::routing::{
     Ecmp, EcmpKey, FlowKey, PayloadClock, RouteFile, Router, Spray, global_rtt_window, path_rtt_window,
 };
 use hyperfold_network::topology::text::text_of;
-use hyperfold_network::topology::{Link, Network, Node, NodeIdx, NodeKind, parse_ns3, parse_simai, to_ns3};
+use hyperfold_network::topology::{
+    Link, Network, Node, NodeIdx, NodeKind, parse_infragraph, parse_ns3, parse_simai, to_infragraph, to_ns3, to_simai,
+};
 use proptest::collection::vec;
 use proptest::prelude::*;
 use proptest::sample::Index;
@@ -21,12 +23,18 @@ fn corpus(file: &str) -> Vec<u8> {
 /// Gives the bytes to every parser; what reads must be usable.
 fn parse_all(bytes: Vec<u8>) {
     let Ok(text) = text_of("fuzz", bytes) else { return };
-    for read in [parse_ns3, parse_simai] {
+    for read in [parse_ns3, parse_simai, parse_infragraph] {
         if let Ok(file) = read("fuzz", &text) {
             file.network.validate().unwrap();
             global_rtt_window(&Router::new(&file.network), PayloadClock::ps(1000));
             if let Ok(written) = to_ns3(&file.network) {
                 parse_ns3("written", &written).unwrap();
+            }
+            if let Ok(written) = to_simai(&file.network, "GPU") {
+                parse_simai("written", &written).unwrap();
+            }
+            if let Ok(written) = to_infragraph(&file.network) {
+                parse_infragraph("written", &written).unwrap();
             }
         }
     }
@@ -56,7 +64,8 @@ fn parse_all(bytes: Vec<u8>) {
     }
 }
 
-const VALID: [&str; 7] = [
+const VALID: [&str; 8] = [
+    "topology/ok-infragraph.infragraph",
     "topology/ok-star.ns3",
     "topology/ok-parallel-and-notes.ns3",
     "topology/ok-two-servers.simai",

@@ -80,7 +80,7 @@ pub(super) fn several_sites(v: &Values) -> bool {
 pub(super) fn has_nvlink(v: &Values) -> bool {
     match generated(v) {
         true => linked(v),
-        false => v.is(KeyId::TopologyFormat, "simai"),
+        false => v.is(KeyId::TopologyFormat, "simai") || v.is(KeyId::TopologyFormat, "infragraph"),
     }
 }
 pub(super) fn topology(v: &Values, kind: &str) -> bool {

@@ -32,7 +32,7 @@ macro_rules! for_each_key {
 
             TopologyKind "topology.kind" one_of(&TOPOLOGIES, &[]), D::Choice("rail-optimized"), always, "shape of the network";
             TopologyPath "topology.path" KeyKind::Path, D::None("required with kind = \"file\""), |v| topology(v, "file"), "topology file";
-            TopologyFormat "topology.format" one_of(&["ns3", "simai", "htsim"], &[]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
+            TopologyFormat "topology.format" one_of(&["ns3", "simai", "htsim", "infragraph"], &[]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
             LinkGbps "topology.link_gbps" LINK_GBPS, D::Derived(derive::link_gbps, "the server's, else 400"), generated, "rate of links between hosts and switches";
             UplinkGbps "topology.uplink_gbps" LINK_GBPS, D::Derived(derive::uplink_gbps, "link_gbps"), |v| generated(v) && !topology(v, "rail-only"), "rate of links between switches";
             LinkDelayNs "topology.link_delay_ns" stepped(0.001, 1e9, 0.001), D::Float(1000.0), generated, "propagation delay of a link, one way";

@@ -94,6 +94,8 @@ pub enum TopologyFormatChoice {
     SimAi,
     /// The form of htsim's `.topo` files.
     Htsim,
+    /// InfraGraph, as JSON.
+    InfraGraph,
 }
 
 /// `[base.routing]`.

@@ -116,6 +116,7 @@ fn file(v: &Values, dir: &Path) -> Result<TopologyKind, Conflict> {
     let format = match v.text(KeyId::TopologyFormat) {
         "simai" => TopologyFormatChoice::SimAi,
         "htsim" => TopologyFormatChoice::Htsim,
+        "infragraph" => TopologyFormatChoice::InfraGraph,
         _ => TopologyFormatChoice::Ns3,
     };
     Ok(TopologyKind::File { path, format })

@@ -87,11 +87,13 @@ fn network_of_file(
         spec::TopologyFormatChoice::Ns3 => TopologyFormat::Ns3,
         spec::TopologyFormatChoice::SimAi => TopologyFormat::Simai,
         spec::TopologyFormatChoice::Htsim => TopologyFormat::Htsim,
+        spec::TopologyFormatChoice::InfraGraph => TopologyFormat::InfraGraph,
     };
     let file = topology::read_topology(path, format)?;
     if file.left_out > 0 {
         notes.push(format!("{}: {} lines after the announced ones were left out", path.display(), file.left_out));
     }
+    notes.extend(file.notes.iter().map(|note| format!("{}: {note}", path.display())));
     notes.extend(isolated_switches(path, &file.network));
     let found = file.network.ranks.len() as u32;
     match gpus.filter(|&n| n != found) {

@@ -66,7 +66,7 @@ pub fn parse_htsim(path: &str, text: &str) -> Result<TopologyFile, TopologyError
     let d = describe(path, text)?;
     let c = d.counts()?;
     let network = d.build(&c)?;
-    Ok(TopologyFile { network, gpus_per_server: None, gpu: None, left_out: 0 })
+    Ok(TopologyFile { network, gpus_per_server: None, gpu: None, left_out: 0, notes: Vec::new() })
 }
 
 fn describe<'a>(path: &'a str, text: &'a str) -> Result<Description<'a>, FileError> {

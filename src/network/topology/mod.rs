@@ -6,6 +6,7 @@ mod bisection;
 mod body;
 pub mod generate;
 mod htsim;
+mod infragraph;
 pub mod network;
 mod ns3;
 mod simai;
@@ -20,9 +21,10 @@ pub use generate::{
     RailOnly, RailOptimized, Segments, Sites, SlimFly,
 };
 pub use htsim::parse_htsim;
+pub use infragraph::{parse_infragraph, to_infragraph};
 pub use network::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink, SwitchNames};
 pub use ns3::{TopologyFile, parse_ns3, to_ns3};
-pub use simai::parse_simai;
+pub use simai::{parse_simai, to_simai};
 pub use text::FileError;
 pub use validate::{MAX_LINKS, MAX_NODES, TopologyError};
 
@@ -35,6 +37,24 @@ pub enum TopologyFormat {
     Simai,
     /// htsim's fat-tree descriptions (`.topo`).
     Htsim,
+    /// InfraGraph's JSON.
+    InfraGraph,
+}
+
+impl TopologyFormat {
+    /// The form that a text seems to have: by its first line, or `{` for InfraGraph.
+    pub fn guess(text: &str) -> Option<TopologyFormat> {
+        let first = text::Lines::new("", text).next_line()?.text;
+        let fields: Vec<&str> = first.split_whitespace().collect();
+        let numbers = fields.iter().take_while(|f| f.parse::<u32>().is_ok()).count();
+        match (fields.len(), numbers) {
+            _ if first.starts_with('{') => Some(TopologyFormat::InfraGraph),
+            (3, 3) => Some(TopologyFormat::Ns3),
+            (6, 5) => Some(TopologyFormat::Simai),
+            (2, 0) => Some(TopologyFormat::Htsim),
+            _ => None,
+        }
+    }
 }
 
 /// Reads a topology file.
@@ -45,5 +65,6 @@ pub fn read_topology(path: &Path, format: TopologyFormat) -> Result<TopologyFile
         TopologyFormat::Ns3 => parse_ns3(&shown, &text),
         TopologyFormat::Simai => parse_simai(&shown, &text),
         TopologyFormat::Htsim => parse_htsim(&shown, &text),
+        TopologyFormat::InfraGraph => parse_infragraph(&shown, &text),
     }
 }

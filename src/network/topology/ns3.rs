@@ -22,6 +22,8 @@ pub struct TopologyFile {
     pub gpu: Option<String>,
     /// Number of link lines to nodes beyond the header's count, which the header leaves out. They cause a notice.
     pub left_out: u32,
+    /// Values that the file lacks, and what stands in their place, in words for the user.
+    pub notes: Vec<String>,
 }
 
 /// Parses the ns-3 form; `path` is for messages.
@@ -49,7 +51,7 @@ pub fn parse_ns3(path: &str, text: &str) -> Result<TopologyFile, TopologyError> 
     let nodes = nodes.collect();
     let network = Network::new(nodes, links, ranks, None).map_err(|e| at_header(&counts, e))?;
     network.check_connected().map_err(|e| at_header(&counts, e))?;
-    Ok(TopologyFile { network, gpus_per_server: None, gpu: None, left_out })
+    Ok(TopologyFile { network, gpus_per_server: None, gpu: None, left_out, notes: Vec::new() })
 }
 
 /// Adds a hint to an error if the header has six fields, as SimAI's has.
@@ -74,12 +76,14 @@ pub fn to_ns3(net: &Network) -> Result<String, TopologyError> {
     let mut switches = Vec::new();
     for (i, n) in net.nodes.iter().enumerate() {
         if n.id != i as u32 {
-            return Err(TopologyError::NotWritable { what: format!("node id {} at position {i}", n.id) });
+            return Err(TopologyError::NotWritable { form: "ns-3", what: format!("node id {} at position {i}", n.id) });
         }
         match n.kind {
             NodeKind::Host => {}
             NodeKind::Switch => switches.push(n.id.to_string()),
-            NodeKind::NvSwitch => return Err(TopologyError::NotWritable { what: format!("NVSwitch {}", n.id) }),
+            NodeKind::NvSwitch => {
+                return Err(TopologyError::NotWritable { form: "ns-3", what: format!("NVSwitch {}", n.id) });
+            }
         }
     }
     let mut out = String::new();
@@ -87,11 +91,16 @@ pub fn to_ns3(net: &Network) -> Result<String, TopologyError> {
     writeln!(out, "{} {} {}", net.nodes.len(), switches.len(), net.links.len()).expect(infallible);
     writeln!(out, "{}", switches.join(" ")).expect(infallible);
     for l in &net.links {
-        let mbps = l.rate_bps / BPS_PER_MBPS;
-        let (rate, unit) = if mbps.is_multiple_of(1000) { (mbps / 1000, "Gbps") } else { (mbps, "Mbps") };
-        let (delay, delay_unit) =
-            if l.delay_ps.is_multiple_of(PS_PER_NS) { (l.delay_ps / PS_PER_NS, "ns") } else { (l.delay_ps, "ps") };
-        writeln!(out, "{} {} {rate}{unit} {delay}{delay_unit} 0", l.a, l.b).expect(infallible);
+        out.push_str(&link_line(l.a, l.b, l.rate_bps, l.delay_ps));
     }
     Ok(out)
+}
+
+/// The line of a link, as the ns-3 and the SimAI form have it.
+pub(crate) fn link_line(a: u32, b: u32, rate_bps: u64, delay_ps: u64) -> String {
+    let mbps = rate_bps / BPS_PER_MBPS;
+    let (rate, unit) = if mbps.is_multiple_of(1000) { (mbps / 1000, "Gbps") } else { (mbps, "Mbps") };
+    let (delay, delay_unit) =
+        if delay_ps.is_multiple_of(PS_PER_NS) { (delay_ps / PS_PER_NS, "ns") } else { (delay_ps, "ps") };
+    format!("{a} {b} {rate}{unit} {delay}{delay_unit} 0\n")
 }

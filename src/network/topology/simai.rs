@@ -1,11 +1,11 @@
-//! Reads topology files in SimAI's form.
+//! Topology files in SimAI's form: reader and writer.
 //!
 //! Layer: topology. A file has `nodes gpus_per_server nvswitches switches links gpu_type`, the ids of the NVSwitches and then of the switches, then one line
 //! per link as in the ns-3 form. Links of NVSwitches become [`Network::nvlink`].
 
 use super::body::{self, Counts};
 use super::network::{Network, Node, NodeIdx, NodeKind, NvLink};
-use super::ns3::{TopologyFile, at_header};
+use super::ns3::{TopologyFile, at_header, link_line};
 use super::text::{FileError, Lines};
 use super::validate::{MAX_LINKS, MAX_NODES, TopologyError, check_rate};
 
@@ -46,7 +46,13 @@ pub fn parse_simai(path: &str, text: &str) -> Result<TopologyFile, TopologyError
     let nvlink = read_nvlink(path, &nodes, &body)?;
     let network = Network::new(nodes, body.links, ranks, nvlink).map_err(|e| at_header(&counts, e))?;
     network.check_connected().map_err(|e| at_header(&counts, e))?;
-    Ok(TopologyFile { network, gpus_per_server: Some(per_server), gpu: Some(gpu.to_string()), left_out: body.left_out })
+    Ok(TopologyFile {
+        network,
+        gpus_per_server: Some(per_server),
+        gpu: Some(gpu.to_string()),
+        left_out: body.left_out,
+        notes: Vec::new(),
+    })
 }
 
 /// The NVLinks of one GPU: the sum of their rates, their common delay, and the line of the last of them.
@@ -124,4 +130,47 @@ fn one_for_all(path: &str, nodes: &[Node], nvlink_of_gpu: &[Option<GpuNvLink>]) 
 
 fn line_error(path: &str, line: usize, problem: String) -> FileError {
     FileError::Line { path: path.to_string(), line, problem }
+}
+
+/// The network in SimAI's form: hosts, one NVSwitch a server if there is NVLink, switches. `gpu` is the name of the GPU.
+///
+/// # Errors
+/// GPUs share NICs, servers are not of one size, or a switch stands inside a server.
+pub fn to_simai(net: &Network, gpu: &str) -> Result<String, TopologyError> {
+    let not_writable = |what: String| TopologyError::NotWritable { form: "SimAI", what };
+    let n_hosts = net.nodes.iter().filter(|n| n.kind == NodeKind::Host).count() as u32;
+    let servers = net.nodes.iter().filter(|n| n.kind == NodeKind::Host).map(|n| n.server + 1).max().unwrap_or(1);
+    let per_server = n_hosts / servers;
+    if net.ranks != (0..n_hosts).collect::<Vec<_>>() {
+        return Err(not_writable("a NIC that is not that of one GPU, in the order of the ranks,".into()));
+    }
+    if (0..n_hosts).any(|h| net.nodes[h as usize].server != h / per_server) || per_server * servers != n_hosts {
+        return Err(not_writable("servers of different sizes".into()));
+    }
+    if let Some(inner) = net.nodes.iter().find(|n| n.kind != NodeKind::Host && n.server != u32::MAX) {
+        return Err(not_writable(format!("switch {} inside a server", inner.id)));
+    }
+    let switches: Vec<NodeIdx> =
+        (0..net.nodes.len() as u32).filter(|&v| net.nodes[v as usize].kind == NodeKind::Switch).collect();
+    let n_nvswitches = if net.nvlink.is_some() { servers } else { 0 };
+    let mut new_id = vec![0; net.nodes.len()];
+    (0..n_hosts).for_each(|h| new_id[h as usize] = h);
+    (n_hosts + n_nvswitches..).zip(&switches).for_each(|(id, &v)| new_id[v as usize] = id);
+    let links: Vec<_> = net.links.iter().filter(|l| net.is_packet_link(l)).collect();
+    let n_inside = if net.nvlink.is_some() { n_hosts } else { 0 };
+    let n_nodes = n_hosts + n_nvswitches + switches.len() as u32;
+    let n_links = links.len() as u32 + n_inside;
+    let ids: Vec<String> = (n_hosts..n_nodes).map(|id| id.to_string()).collect();
+    let mut out =
+        format!("{n_nodes} {per_server} {n_nvswitches} {} {n_links} {gpu}\n{}\n", switches.len(), ids.join(" "));
+    if let Some(nvlink) = net.nvlink {
+        (0..n_hosts).for_each(|h| {
+            let nvswitch = n_hosts + h / per_server;
+            out.push_str(&link_line(h, nvswitch, nvlink.rate_bps, (nvlink.latency_ps / 2).max(1)));
+        });
+    }
+    for l in links {
+        out.push_str(&link_line(new_id[l.a as usize], new_id[l.b as usize], l.rate_bps, l.delay_ps));
+    }
+    Ok(out)
 }

@@ -102,9 +102,11 @@ pub enum TopologyError {
         /// The fault, in words for the user.
         problem: String,
     },
-    /// The ns-3 form cannot hold something of the network.
-    #[error("{what} cannot be written in the ns-3 form")]
+    /// A form cannot hold something of the network.
+    #[error("{what} cannot be written in the {form} form")]
     NotWritable {
+        /// Name of the form.
+        form: &'static str,
         /// The part of the network that the form cannot hold.
         what: String,
     },

@@ -22,6 +22,9 @@ pub enum PlotError {
         /// Its fault, in words for the user.
         why: String,
     },
+    /// A network has too many switches or links.
+    #[error("the network is too large to be drawn: {0}")]
+    TooLarge(String),
     /// A condition on the rows cannot be read or decided.
     #[error("--where '{condition}': {why}")]
     Where {

@@ -11,6 +11,7 @@ mod figure;
 mod filter;
 mod font;
 mod layout;
+mod network;
 mod paint;
 mod png;
 mod quantity;
@@ -26,6 +27,7 @@ pub use distribution::{DISTRIBUTIONS, DistributionFigure, figure_of_distribution
 pub use error::PlotError;
 pub use figure::Figure;
 pub use filter::keep_rows;
+pub use network::{NetworkPicture, network_picture};
 
 impl Figure {
     /// Adds text to the note below the title. Does nothing if the text is empty.

@@ -10,7 +10,7 @@ use crate::topology::{Network, NodeIdx, TopologyError};
 /// Parameters of a dragonfly. 0 stands for a value that is derived from the others, in Kim's balance of `routers_per_group = 2 hosts = 2 global_links`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dragonfly {
-    /// Hosts of a router.
+    /// Most hosts of a router.
     pub hosts_per_router: u32,
     /// Routers of a group, each linked to each other one.
     pub routers_per_group: u32,
@@ -23,7 +23,7 @@ pub struct Dragonfly {
 /// Parameters of a dragonfly+, whose groups are leaves and spines. 0 stands for a value that is derived from the others: all four counts of a group are equal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct DragonflyPlus {
-    /// Hosts of a leaf.
+    /// Most hosts of a leaf.
     pub hosts_per_leaf: u32,
     /// Leaves of a group, each linked to each spine of it.
     pub leaves_per_group: u32,
@@ -90,13 +90,18 @@ impl Groups {
     }
 }
 
+/// The switch of a host, where so many hosts are shared out to so many switches.
+fn spread(host: u32, hosts: u32, switches: u32) -> u32 {
+    (u64::from(host) * u64::from(switches) / u64::from(hosts)) as u32
+}
+
 /// The value if it is given, else the one that is derived.
 fn given_or(given: u32, derived: u32) -> u32 {
     if given == 0 { derived } else { given }
 }
 
 impl Dragonfly {
-    /// Builds the network. Hosts fill routers and groups in order.
+    /// Builds the network. Hosts are shared out evenly to all routers, in order.
     ///
     /// # Errors
     /// A parameter is out of range or contradicts another.
@@ -110,7 +115,7 @@ impl Dragonfly {
         let n_links = fabric.n_host_links().saturating_add(local).saturating_add(groups.n_links());
         let mut b = FabricBuilder::new(fabric, u64::from(groups.n) * u64::from(a), n_links)?;
         for host in 0..hosts {
-            b.host_link(host, hosts + host / p);
+            b.host_link(host, hosts + spread(host, hosts, groups.n * a));
         }
         for group in 0..groups.n {
             for low in 0..a {
@@ -142,7 +147,7 @@ impl Dragonfly {
 }
 
 impl DragonflyPlus {
-    /// Builds the network. Hosts fill leaves and groups in order.
+    /// Builds the network. Hosts are shared out evenly to all leaves, in order.
     ///
     /// # Errors
     /// A parameter is out of range or contradicts another.
@@ -158,7 +163,7 @@ impl DragonflyPlus {
         let mut b = FabricBuilder::new(fabric, n_leaves.saturating_add(n_spines), n_links)?;
         let spine_0 = hosts + n_leaves as u32;
         for host in 0..hosts {
-            b.host_link(host, hosts + host / p);
+            b.host_link(host, hosts + spread(host, hosts, n_leaves as u32));
         }
         for leaf in 0..n_leaves as u32 {
             for spine in 0..s {

@@ -41,8 +41,8 @@ impl Segments {
         let n_segments = fabric.n_servers().div_ceil(per_segment);
         let (rails, hosts_per_leaf) = if self.by_rail { (nics, per_segment) } else { (1, per_segment * nics) };
         let leaves = u64::from(n_segments) * u64::from(rails) * u64::from(ports);
-        let spines = match (leaves / u64::from(self.planes), self.spines) {
-            // A single leaf in each plane needs no spine.
+        let spines = match (n_segments * rails, self.spines) {
+            // All NICs are on the same leaves.
             (1, 0) => 0,
             _ => fabric.uplinks(hosts_per_leaf, ports, self.spines, self.oversubscription)?,
         };

@@ -53,7 +53,7 @@ impl SlimFly {
     pub fn build(&self, fabric: &Fabric) -> Result<Network, TopologyError> {
         fabric.check()?;
         let hosts = fabric.n_hosts();
-        let degree = |q: u32| if q % 4 == 1 { (3 * q - 1) / 2 } else { (3 * q + 1) / 2 };
+        let degree = |q: u32| if q % 4 == 1 { (3 * q - 1) / 2 } else { (3 * q).div_ceil(2) };
         let per_router =
             |q: u32| if self.hosts_per_router == 0 { degree(q).div_ceil(2) } else { self.hosts_per_router };
         let holds = |q: u32| 2 * u64::from(q).pow(2) * u64::from(per_router(q));

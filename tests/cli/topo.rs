@@ -1,0 +1,118 @@
+//! `hyperfold topo`: networks shown, checked, written and drawn.
+
+use crate::support::program::Folder;
+
+const SWEEP: &str = "name = \"fabrics\"\n[base.cluster]\ngpus = 64\n[base.workload]\nkind = \"traffic\"\npattern = \"ring\"\n\
+                     [axes]\n\"topology.kind\" = [\"clos\", \"dragonfly\", \"torus\"]\n\"transport.cc\" = [\"hpcc\", \"dcqcn\"]\n";
+
+#[test]
+fn a_network_is_shown() {
+    let folder = Folder::new(&[("s.toml", SWEEP)]);
+    let args = ["topo", "show", "--set", "topology.kind=dragonfly", "--set", "cluster.gpus=1056"];
+    let one = folder.run(&args);
+    assert_eq!((one.code, one.stderr.as_str()), (0, ""));
+    let table = folder.run(&["topo", "show", "s.toml"]);
+    assert_eq!((table.code, table.stderr.as_str()), (0, ""));
+    let json = folder.run(&["topo", "show", "s.toml", "--exp-id", "2", "--json"]);
+    assert_eq!((json.code, json.stderr.as_str()), (0, ""));
+    insta::assert_snapshot!("topo_show", format!("{}\n{}\n{}", one.stdout, table.stdout, json.stdout));
+    let value: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!((&value["kind"], &value["gpus"]), (&"dragonfly".into(), &64.into()));
+}
+
+#[test]
+fn a_network_is_checked() {
+    let folder = Folder::new(&[
+        ("split.txt", "4 1 2\n3\n0 3 100Gbps 1us 0\n1 3 100Gbps 1us 0\n"),
+        ("spare.txt", "5 2 3\n3 4\n0 3 100Gbps 1us 0\n1 3 100Gbps 1us 0\n2 3 100Gbps 1us 0\n"),
+    ]);
+    let check = |args: &[&str]| {
+        let ran = folder.run(&[&["topo", "check"], args].concat());
+        format!("{} {}{}", ran.code, ran.stdout, ran.stderr)
+    };
+    assert_eq!(check(&[]), "0 nothing found\n");
+    let torus = check(&["--set", "topology.kind=torus"]);
+    assert!(torus.starts_with("0 remark: with pause frames, 4 ports on shortest paths can wait"), "{torus}");
+    assert_eq!(check(&["--set", "topology.kind=torus", "--set", "transport.pfc=false"]), "0 nothing found\n");
+    let narrow = check(&["--set", "topology.kind=clos", "--set", "topology.oversubscription=4"]);
+    assert!(
+        narrow.contains("8 of 8 switches with hosts are oversubscribed") && narrow.contains("4.00 to 1"),
+        "{narrow}"
+    );
+    let rails = check(&["--set", "topology.kind=rail-only"]);
+    assert!(rails.starts_with("0 remark: 14.34 k pairs of NICs have no path of packets: rails"), "{rails}");
+    let spare = check(&["spare.txt"]);
+    assert_eq!(spare, "3 fault: 1 switch without links, the first is 4\n");
+    let split = check(&["split.txt"]);
+    assert!(
+        split.starts_with("2 hyperfold: experiment 0: ") && split.contains("split.txt:1: host 2 has no link"),
+        "{split}"
+    );
+}
+
+#[test]
+fn networks_are_written_and_read_again() {
+    let folder = Folder::new(&[("s.toml", SWEEP)]);
+    let export = |args: &[&str]| folder.run(&[&["topo", "export"], args].concat());
+    for (form, lost) in [("ns3", true), ("simai", false), ("infragraph", false)] {
+        let ran = export(&["s.toml", "--exp-id", "2", "--to", form, "--out", form]);
+        assert_eq!((ran.code, ran.stdout, ran.stderr.is_empty()), (0, format!("wrote {form}\n"), !lost));
+        let facts = |args: &[&str]| {
+            let ran = folder.run(&[&["topo", "show", "--json"], args].concat());
+            let mut value: serde_json::Value = serde_json::from_str(&ran.stdout).unwrap();
+            for key in ["axes", "exp_id", "kind"].iter().chain(if lost {
+                &["servers", "cost_usd", "power_kw"][..]
+            } else {
+                &[]
+            }) {
+                value[*key] = serde_json::Value::Null;
+            }
+            value
+        };
+        assert_eq!(facts(&[form]), facts(&["s.toml", "--exp-id", "2"]), "{form}");
+    }
+    let again = export(&["s.toml", "--exp-id", "2", "--to", "ns3", "--out", "ns3"]);
+    assert_eq!(again.code, 2);
+    assert!(again.stderr.contains("ns3: exists already; name another --out, or give --force"), "{}", again.stderr);
+    assert_eq!(export(&["s.toml", "--exp-id", "2", "--to", "ns3", "--out", "ns3", "--force"]).code, 0);
+    let several = export(&["s.toml", "--to", "ns3", "--out", "x"]);
+    assert_eq!(several.code, 2);
+    assert!(
+        several.stderr.contains("3 different networks") && several.stderr.contains("--exp-id 0 or --exp-id 2"),
+        "{}",
+        several.stderr
+    );
+    let absent = export(&["s.toml", "--exp-id", "6", "--to", "ns3", "--out", "x"]);
+    assert!(absent.stderr.contains("--exp-id 6: the sweep has 6 experiments, from 0"), "{}", absent.stderr);
+    let unknown = folder.run(&["topo", "show", "x.md"]);
+    assert_eq!(unknown.code, 2);
+    let bcube = export(&["--set", "topology.kind=bcube", "--to", "simai", "--out", "x"]);
+    assert!(bcube.stderr.contains("cannot be written in the SimAI form"), "{}", bcube.stderr);
+}
+
+#[test]
+fn networks_are_drawn() {
+    let folder = Folder::new(&[]);
+    for kind in ["dragonfly", "torus", "hpn", "slim-fly", "rail-only"] {
+        let set = format!("topology.kind={kind}");
+        let draw = |out: &str| folder.run(&["topo", "draw", "--set", &set, "--set", "cluster.gpus=32", "-o", out]);
+        let (svg, png) = (format!("{kind}.svg"), format!("{kind}.png"));
+        assert_eq!((draw(&svg).code, draw(&png).code), (0, 0), "{kind}");
+        let text = folder.text(&svg);
+        assert!(text.starts_with("<?xml") && text.contains(&format!("{kind}: 32 NICs")), "{text}");
+        assert!(folder.bytes(&png).starts_with(b"\x89PNG"));
+        let shown = folder.run(&["topo", "show", "--set", &set, "--set", "cluster.gpus=32", "--json"]);
+        let shown: serde_json::Value = serde_json::from_str(&shown.stdout).unwrap();
+        let sum =
+            |list: &str| shown[list].as_array().unwrap().iter().map(|c| c["count"].as_u64().unwrap()).sum::<u64>();
+        assert_eq!(text.matches("<circle").count() as u64, sum("switches"), "{kind}");
+        // Each link, and the sample of each rate in the legend.
+        let rates = text.matches(" Gb/s</text>").count() as u64;
+        assert_eq!(text.matches("<polyline").count() as u64, sum("links") + rates, "{kind}");
+    }
+    let gif = folder.run(&["topo", "draw", "-o", "x.gif"]);
+    assert!(gif.code == 2 && gif.stderr.contains("ends in .svg or .png"), "{}", gif.stderr);
+    let large = ["topo", "draw", "--set", "topology.kind=torus", "--set", "cluster.gpus=4096", "-o", "x.svg"];
+    let large = folder.run(&large);
+    assert!(large.code == 2 && large.stderr.contains("too large to be drawn"), "{}", large.stderr);
+}
