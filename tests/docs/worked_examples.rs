@@ -26,6 +26,7 @@ const RUN: &[(&str, &str)] = &[
     ("docs/explanation/folding.md", "0."),
     ("docs/how-to/calibrate.md", "key  "),
     ("docs/how-to/calibrate.md", "includes overlay.toml"),
+    ("docs/how-to/fabrics.md", "kind  "),
     ("docs/how-to/flow-mode.md", "  pauses: flow level"),
     ("docs/how-to/fold-explain.md", ""),
     ("docs/how-to/grids.md", "2 rows"),
@@ -350,6 +351,12 @@ fn a_graph_of_two_rings_takes_what_its_page_says() {
             "`results.csv` then says an `iteration_time_ns` of {whole}, of which {compute} is `compute_ns` and {exposed} is `comm_exposed_dp_ns`."
         )],
     );
+}
+
+#[test]
+fn a_dragonfly_is_what_its_page_shows() {
+    let ran = run(&Folder::new(&[]), "topo show --set topology.kind=dragonfly --set cluster.gpus=1056");
+    hold_lines("docs/how-to/fabrics.md", "kind  ", &ran.stdout);
 }
 
 #[test]
