@@ -90,6 +90,18 @@ fn mul_div(a: u64, b: u64, c0: u64) -> u64 {
     return wide_div(p.hi, p.lo, c);
 }
 
+// `floor(sqrt(x))`, bit by bit.
+fn isqrt(x: u64) -> u64 {
+    var root = 0u;
+    for (var bit = 0x80000000u; bit != 0u; bit >>= 1u) {
+        let trial = u64(root | bit);
+        if trial * trial <= x {
+            root |= bit;
+        }
+    }
+    return u64(root);
+}
+
 // `ceil(a * g / 2^32)` for `a <= 2^32`, `g <= 2^31`.
 fn decay_q32(a: u64, g: u64) -> u64 {
     return (a * g + LOW_32) >> 32u;

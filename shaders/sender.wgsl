@@ -17,9 +17,10 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
     if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
         let oldest = flow_tx[flow_base + f].msg_ack;
         let sent_at = details[pk].sent_at;
-        advance_una(f, seq, packet_kind(meta_word) == KIND_NACK && is_news(f, sent_at), sent_at, event.t);
+        let loss = packet_kind(meta_word) == KIND_NACK && is_news(f, sent_at);
+        let acked = advance_una(f, seq, loss, sent_at, event.t);
         var rtt = 0lu;
-        if exp_cc == CC_TIMELY || exp_rtt_cap > 0u {
+        if exp_cc == CC_TIMELY || exp_cc == CC_SWIFT || exp_rtt_cap > 0u {
             rtt = event.t - details[pk].sent_at;
         }
         if exp_rtt_cap > 0u {
@@ -37,6 +38,9 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
             }
             case CC_DCTCP: {
                 dctcp_on_ack(n, f, seq, cnp);
+            }
+            case CC_SWIFT: {
+                swift_on_ack(n, f, acked, rtt, loss, event.t);
             }
             default: {
             }
@@ -68,10 +72,13 @@ fn grow_loss_window(tx: u32, sent_at: u64, now: u64) {
     }
 }
 
-// What the sequence number says: progress, a step back, the end. `nack`: the data sent at `sent_at` showed a loss.
-fn advance_una(f: u32, seq: u64, nack: bool, sent_at: u64, now: u64) {
+// What the sequence number says: progress, a step back, the end. `nack`: the data sent at `sent_at` showed a loss. Returns the bytes
+// that it acknowledges anew.
+fn advance_una(f: u32, seq: u64, nack: bool, sent_at: u64, now: u64) -> u64 {
     let tx = flow_base + f;
-    let progress = seq > flow_tx[tx].snd_una;
+    let before = flow_tx[tx].snd_una;
+    let una = max(before, seq);
+    let progress = una != before;
     if progress {
         flow_tx[tx].snd_una = seq;
         flow_tx[tx].retries = 0u;
@@ -89,7 +96,6 @@ fn advance_una(f: u32, seq: u64, nack: bool, sent_at: u64, now: u64) {
             }
         }
     }
-    let una = flow_tx[tx].snd_una;
     if nack && !has_mode(MODE_NS3_LOSS) {
         halve_loss_window(tx, now);
     } else if progress {
@@ -117,6 +123,7 @@ fn advance_una(f: u32, seq: u64, nack: bool, sent_at: u64, now: u64) {
             atomicSub(&shared_words[shared_base + SHARED_FLOWS_LEFT], 1u);
         }
     }
+    return una - before;
 }
 
 // A NACK that brought no progress: a pause of random length, so that flows whose losses keep step with each other's fall out of

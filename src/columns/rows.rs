@@ -123,6 +123,8 @@ pub mod cc {
     pub const TIMELY: u32 = 7;
     /// DCTCP (Alizadeh et al., SIGCOMM 2010), with a rate in place of its window.
     pub const DCTCP: u32 = 8;
+    /// Swift (Kumar et al., SIGCOMM 2020), with a rate in place of its window.
+    pub const SWIFT: u32 = 9;
 }
 
 /// Packet kinds, bits 16..18 of [`Packet::meta`].
@@ -367,6 +369,22 @@ rows! {
         thigh: u64,
         /// TIMELY: RTT by which gradients are divided, in ps.
         min_rtt: u64,
+        /// Swift: target of the round trip without hops and flows, in ps; 0: five quarters of the base round trip.
+        swift_target: u64,
+        /// Swift: share of the target for each switch of the path, in ps.
+        swift_hop: u64,
+        /// Swift: most that a small window adds to the target, in ps.
+        swift_range: u64,
+        /// Swift: what a window of one packet adds, before `swift_fs_floor` is taken off, in ps.
+        swift_fs_alpha: u64,
+        /// Swift: taken off, so that the largest window adds nothing, in ps.
+        swift_fs_floor: u64,
+        /// Swift: additive increase a round trip, in packets, in q16.
+        swift_ai_q16: u64,
+        /// Swift: strength of a decrease, in q32.
+        swift_beta_q32: u64,
+        /// Swift: most that one decrease takes off, in q32.
+        swift_max_mdf_q32: u64,
         /// Bytes of a switch's buffer reserved for each port.
         reserve: u32,
         /// Bytes below the pause threshold at which a port resumes its peer.
@@ -604,7 +622,7 @@ rows! {
         target: u64,
         /// DCQCN: time of the next update of alpha, in ps.
         t_alpha: u64,
-        /// DCQCN: time of the next check for a decrease, in ps.
+        /// DCQCN: time of the next check for a decrease, in ps. Swift: time before which there is no further decrease; `NEVER`: there was none.
         t_dec: u64,
         /// DCQCN: time of the next increase, in ps.
         t_inc: u64,
@@ -866,7 +884,7 @@ impl Exp {
     /// Whether round-trip times are needed.
     #[inline]
     pub fn measures_rtts(&self) -> bool {
-        self.cc == cc::TIMELY || self.rtt_cap > 0
+        matches!(self.cc, cc::TIMELY | cc::SWIFT) || self.rtt_cap > 0
     }
 }
 

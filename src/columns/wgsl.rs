@@ -155,7 +155,7 @@ pub fn constants() -> String {
     module!(out, "STATUS", status: RUNNING, DONE, NEEDS_PACKETS, TIME_LIMIT, GAVE_UP, VIOLATION, ENDED_BY_HOST);
     module!(out, "FLAG", flag: NEEDS_FRAMES, NEEDS_PACKETS, TO_RETURN, GAVE_UP, OVER_BUFFER, POOL_EMPTY, SIGNALS);
     module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS, FRESH_QP, NS3_LOSS);
-    module!(out, "CC", cc: NONE, DCQCN, HPCC, TIMELY, DCTCP);
+    module!(out, "CC", cc: NONE, DCQCN, HPCC, TIMELY, DCTCP, SWIFT);
     module!(out, "KIND", kind: DATA, ACK, NACK, FRAME);
     module!(out, "META", meta: WIRE_MASK, KIND_SHIFT, KIND_MASK, MARKED, CNP, RESUME, INT_SHIFT, INT_MASK);
     module!(out, "QP", qp: FINISHED, STARTED, A_SEEN, D_SEEN, CREATED, CWR, QUEUED);

@@ -17,6 +17,29 @@ pub enum Cc {
     Timely = 7,
     /// DCTCP (Alizadeh et al., SIGCOMM 2010), with a rate in place of its window.
     Dctcp = 8,
+    /// Swift (Kumar et al., SIGCOMM 2020), with a rate in place of its window.
+    Swift = 9,
+}
+
+/// Parameters of Swift. Times in ps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Swift {
+    /// Target of the round trip, without hops and flows; 0: five quarters of the queue pair's base round trip.
+    pub target_ps: u64,
+    /// Share of the target for each switch on the path.
+    pub hop_ps: u64,
+    /// Most that few packets in flight add to the target (flow scaling); 0: nothing.
+    pub range_ps: u64,
+    /// What a window of one packet adds, before `fs_floor_ps` is taken off.
+    pub fs_alpha_ps: u64,
+    /// Taken off, so that a window of the largest size adds nothing.
+    pub fs_floor_ps: u64,
+    /// Additive increase a round trip, in packets, in q16.
+    pub ai_q16: u64,
+    /// Strength of a decrease, in q32.
+    pub beta_q32: u64,
+    /// Most that one decrease takes off, in q32.
+    pub max_mdf_q32: u64,
 }
 
 /// How receivers and senders react to a packet loss.
@@ -119,6 +142,8 @@ pub struct Transport {
     pub timely_thigh_ps: u64,
     /// RTT by which gradients are divided.
     pub timely_min_rtt_ps: u64,
+    /// Parameters of Swift.
+    pub swift: Swift,
     // switches
     /// Whether switches mark packets.
     pub ecn: bool,

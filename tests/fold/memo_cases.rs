@@ -20,17 +20,18 @@ pub const WAIT: Duration = Duration::from_secs(20);
 
 /// Random task graphs that end well, before their first step, and what they come to unfolded.
 pub fn cases(seeds: std::ops::Range<u64>) -> Vec<(String, OwnedTables, String)> {
-    let case = |seed| {
-        let g = gpu_graphs::case(seed);
-        let mut folded = gpu_graphs::tables(&g, OPTIONS).tables;
-        let mut plain = folded.clone();
-        if engine::run_cpu(&mut plain) == status::GAVE_UP {
-            return None;
-        }
-        folded.exps[0].modes |= mode::FOLD | mode::MEMO;
-        Some((g.name, folded, outcome(&plain)))
-    };
-    seeds.filter_map(case).collect()
+    seeds.map(gpu_graphs::case).filter_map(prepared).collect()
+}
+
+/// The name of a task graph, its tables before the first step, and what it comes to unfolded; `None` if it does not end well.
+pub fn prepared(g: gpu_graphs::Graph) -> Option<(String, OwnedTables, String)> {
+    let mut folded = gpu_graphs::tables(&g, OPTIONS).tables;
+    let mut plain = folded.clone();
+    if engine::run_cpu(&mut plain) == status::GAVE_UP {
+        return None;
+    }
+    folded.exps[0].modes |= mode::FOLD | mode::MEMO;
+    Some((g.name, folded, outcome(&plain)))
 }
 
 /// What an experiment came to, without what idle rows keep in vain.

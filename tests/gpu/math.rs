@@ -21,7 +21,7 @@ fn helpers(@builtin(global_invocation_id) id: vec3<u32>) {
     output[4u * i] = mul_div(a, b, c);
     output[4u * i + 1u] = mul_shr(a, b, s);
     output[4u * i + 2u] = tx_time(u32(a & 0xfffflu), 1lu + (b & 0x7fffffffffflu), select(1000lu, 1lu, (c & 1lu) == 0lu));
-    output[4u * i + 3u] = u64(hash32(u32(a & LOW_32), u32(b & LOW_32), u32(c & LOW_32), s)) | (u64(sat(a)) << 32u);
+    output[4u * i + 3u] = u64(hash32(u32(a & LOW_32), u32(b & LOW_32), u32(c & LOW_32), s)) | (u64(sat(a) ^ u32(isqrt(b))) << 32u);
 }
 ";
 
@@ -33,7 +33,7 @@ fn expected(case: &[u64; 4]) -> [u64; 4] {
         math::mul_div(a, b, c),
         math::mul_shr(a, b, s as u32),
         math::tx_time((a & 0xffff) as u32, 1 + (b & 0x7ff_ffff_ffff), clock),
-        u64::from(hash) | u64::from(math::sat(a)) << 32,
+        u64::from(hash) | u64::from(math::sat(a) ^ math::isqrt(b) as u32) << 32,
     ]
 }
 
@@ -128,6 +128,6 @@ fn wide_helpers_agree_with_rust() {
     faults.read(&device, &staging, bytes, |b| got = bytemuck::pod_collect_to_vec(b)).unwrap_or_else(|e| panic!("{e}"));
     assert_eq!(got.len(), cases.len());
     for (case, got) in cases.iter().zip(&got) {
-        assert_eq!(*got, expected(case), "mul_div, mul_shr, tx_time, hash32 and sat of {case:?}");
+        assert_eq!(*got, expected(case), "mul_div, mul_shr, tx_time, hash32, sat and isqrt of {case:?}");
     }
 }

@@ -9,6 +9,7 @@ mod compare;
 mod damage;
 mod failures;
 mod files;
+mod fixed_points;
 mod iterations;
 mod job_rows;
 mod losses;

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind, SwitchNames};
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, Transport};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, Swift, Transport};
 
 use super::Case;
 
@@ -312,6 +312,7 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         timely_tlow_ps: int("TIMELY_TLOW") * 1000,
         timely_thigh_ps: int("TIMELY_THIGH") * 1000,
         timely_min_rtt_ps: int("TIMELY_MINRTT") * 1000,
+        swift: Swift::default(),
         ecn: flag("ENABLE_QCN"),
         pfc: flag("PFC_ENABLED"),
         buffer_bytes: int("BUFFER_SIZE") << 20,

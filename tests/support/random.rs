@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, SwitchNames};
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, TierBuffers, Transport};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, Swift, TierBuffers, Transport};
 
 use super::Case;
 
@@ -45,7 +45,7 @@ impl Rng {
 
 /// The case of `seed`. Over consecutive seeds all congestion controls come in turn.
 pub fn case(seed: u64) -> Case {
-    let cc = [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp][(seed % 5) as usize];
+    let cc = [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp, Cc::Swift][(seed % 6) as usize];
     case_of(seed, cc)
 }
 
@@ -237,11 +237,11 @@ pub fn fixed_part(network: &Network, largest: u32, pfc: bool) -> u64 {
 pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Transport {
     let (data_overhead, ack_bytes) = match cc {
         Cc::Hpcc => (90, 88),
-        Cc::Timely => (56, 60),
+        Cc::Timely | Cc::Swift => (56, 60),
         Cc::None | Cc::Dcqcn | Cc::Dctcp => (48, 60),
     };
     let pfc = rng.chance(70);
-    let windowed = matches!(cc, Cc::Hpcc | Cc::Dctcp) != rng.chance(20);
+    let windowed = matches!(cc, Cc::Hpcc | Cc::Dctcp | Cc::Swift) != rng.chance(20);
     // From "a handful of packets beyond the reserves" (storms, losses) to plenty.
     let payload = rng.pick(&[1000, 1000, 1000, 256, 4096]);
     let fixed_part = fixed_part(network, (payload + data_overhead).max(ack_bytes), pfc);
@@ -304,6 +304,8 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         ecn_by_rate: by_rate,
         ecn_per_100g: ecn,
         global_rtt: rng.chance(50),
+        // Drawn last and for Swift alone, so that the cases of others stay.
+        swift: if cc == Cc::Swift { swift(rng) } else { Swift::default() },
     }
 }
 
@@ -327,4 +329,17 @@ pub fn rtt(network: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec
     }
     let most = |f: fn(&RttWindow) -> u64| own.iter().map(f).max().expect("there are flows");
     vec![RttWindow { rtt_ps: most(|r| r.rtt_ps), window_bytes: most(|r| r.window_bytes) }; paths.len()]
+}
+
+fn swift(rng: &mut Rng) -> Swift {
+    Swift {
+        target_ps: rng.pick(&[0, 0, 3_000_000, 25_000_000]),
+        hop_ps: rng.pick(&[0, 250_000, 2_000_000]),
+        range_ps: rng.pick(&[0, 5_000_000, 50_000_000]),
+        fs_alpha_ps: rng.range(100_000, 40_000_000),
+        fs_floor_ps: rng.range(0, 4_000_000),
+        ai_q16: rng.range(1 << 12, 4 << 16),
+        beta_q32: (rng.range(10, 100) << 32) / 100,
+        max_mdf_q32: (rng.range(10, 90) << 32) / 100,
+    }
 }

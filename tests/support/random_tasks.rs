@@ -7,12 +7,16 @@ use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
+use super::gpu_graphs::SWIFT;
 use super::random::{self, Rng};
 use super::tasks::{TaskCase, queue_pair};
 
-/// The task graph of `seed`. Over consecutive seeds all congestion controls come in turn.
+/// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there on all have it.
 pub fn case(seed: u64) -> TaskCase {
-    let cc = [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp][(seed % 5) as usize];
+    let cc = match seed {
+        ..SWIFT => [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp][(seed % 5) as usize],
+        _ => Cc::Swift,
+    };
     let mut rng = Rng::new(seed ^ 0x7461_736b);
     let clock_ps = rng.pick(&[1, 1000]);
     let mut network = random::network(&mut rng, clock_ps);

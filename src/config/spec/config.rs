@@ -207,6 +207,10 @@ impl Config {
             let high = v.get(KeyId::TimelyTHighUs);
             return fail(KeyId::TimelyTLowUs, format!("it must be at most transport.timely.t_high_us = {high}"));
         }
+        if v.is(KeyId::Cc, "swift") && v.float(KeyId::SwiftFsMinCwnd) >= v.float(KeyId::SwiftFsMaxCwnd) {
+            let max = v.get(KeyId::SwiftFsMaxCwnd);
+            return fail(KeyId::SwiftFsMinCwnd, format!("it must be below transport.swift.fs_max_cwnd = {max}"));
+        }
         Ok(())
     }
 

@@ -235,13 +235,17 @@ pub(super) fn ecn_pmax(v: &Values) -> Value {
     Value::Float(if v.is(KeyId::Cc, "dctcp") { 1.0 } else { 0.2 })
 }
 
+/// Windows below one packet are a part of Swift.
+pub(super) fn min_rate_mbps(v: &Values) -> Value {
+    Value::Float(if v.is(KeyId::Cc, "swift") { 10.0 } else { 1000.0 })
+}
 pub(super) fn window(v: &Values) -> Value {
-    Value::Bool(v.is(KeyId::Cc, "hpcc") || v.is(KeyId::Cc, "dctcp"))
+    Value::Bool(["hpcc", "dctcp", "swift"].iter().any(|cc| v.is(KeyId::Cc, cc)))
 }
 
 /// The reference's scenarios let ACKs pass during pauses only for these two.
 pub(super) fn ack_high_prio(v: &Values) -> Value {
-    Value::Bool(v.is(KeyId::Cc, "dcqcn") || v.is(KeyId::Cc, "timely"))
+    Value::Bool(["dcqcn", "timely", "swift"].iter().any(|cc| v.is(KeyId::Cc, cc)))
 }
 
 /// Common NIC defaults are 4.096 us * 2^n: n = 10 if loss is normal, n = 14 if it is not. NCCL_IB_TIMEOUT is such an n.

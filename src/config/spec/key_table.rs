@@ -30,7 +30,8 @@ macro_rules! for_each_key {
             ServerXml "cluster.server_xml" KeyKind::Path, D::Derived(derive::server_xml, "NCCL_TOPO_FILE, else none"), |v| collectives(v) && v.has(KeyId::ServerXml),
                 "PCIe and NIC topology of one server in NCCL's XML form";
 
-            TopologyKind "topology.kind" one_of(&TOPOLOGIES, &[]), D::Choice("rail-optimized"), always, "shape of the network";
+            TopologyKind "topology.kind" one_of(&["fat-tree", "clos", "rail-optimized", "rail-only", "multi-plane", "hpn", "dcn-plus", "spectrum-x", "dragonfly", "dragonfly-plus",
+                "slim-fly", "torus", "mesh", "hyperx", "bcube", "file"], &[]), D::Choice("rail-optimized"), always, "shape of the network";
             TopologyPath "topology.path" KeyKind::Path, D::None("required with kind = \"file\""), |v| topology(v, "file"), "topology file";
             TopologyFormat "topology.format" one_of(&["ns3", "simai", "htsim", "infragraph"], &[]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
             LinkGbps "topology.link_gbps" LINK_GBPS, D::Derived(derive::link_gbps, "the server's, else 400"), generated, "rate of links between hosts and switches";
@@ -84,7 +85,7 @@ macro_rules! for_each_key {
             RoutingPath "routing.path" KeyKind::Path, D::None("required with policy = \"file\""), |v| v.is(KeyId::Policy, "file"), "routes file";
             MaxPaths "routing.max_paths" int(1, 65536), D::Int(64), |v| v.is(KeyId::Policy, "spray"), "most paths a flow is sprayed over";
 
-            Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp"], &["swift"]), D::Choice("hpcc"), always, "congestion control";
+            Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp", "swift"], &["nscc"]), D::Choice("hpcc"), always, "congestion control";
             PayloadBytes "transport.payload_bytes" int(1, 65000), D::Derived(derive::payload_bytes, "4096 with cluster.server, else 1000"), always, "payload of a full packet";
             Pfc "transport.pfc" KeyKind::Bool, D::Bool(true), packets, "priority flow control: pause frames instead of loss";
             PfcAlphaShift "transport.pfc_alpha_shift" int(0, 30), D::Int(3), packets, "dynamic threshold: free buffer shifted right by this";
@@ -98,8 +99,8 @@ macro_rules! for_each_key {
             EcnPmax "transport.ecn_pmax" num(0.0, 1.0), D::Derived(derive::ecn_pmax, "0.2; with dctcp 1"), |v| packets(v) && v.bool(KeyId::Ecn), "marking probability at kmax";
             EcnByRate "transport.ecn_by_rate" KeyKind::Text, D::None("none"), |v| packets(v) && v.bool(KeyId::Ecn),
                 "thresholds of exact link rates, `gbps kmin_kb kmax_kb pmax; ...`; what is written in ecn_kmin_kb, ecn_kmax_kb, ecn_pmax wins";
-            Window "transport.window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), packets, "bytes in flight limited to the bandwidth-delay product";
-            VarWindow "transport.var_window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc and dctcp"), |v| packets(v) && v.bool(KeyId::Window), "the window shrinks with the rate";
+            Window "transport.window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc, dctcp and swift"), packets, "bytes in flight limited to the bandwidth-delay product";
+            VarWindow "transport.var_window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc, dctcp and swift"), |v| packets(v) && v.bool(KeyId::Window), "the window shrinks with the rate";
             GlobalRtt "transport.global_rtt" KeyKind::Bool, D::Bool(true), |v| packets(v) && (v.bool(KeyId::Window) || cc(v, "hpcc")),
                 "base RTT and window: the largest over all pairs of hosts, else each flow's own";
             FreshQp "transport.fresh_qp" KeyKind::Bool, D::Bool(false), |v| packets(v) && messages(v) && !cc(v, "none"),
@@ -108,10 +109,10 @@ macro_rules! for_each_key {
             AckIntervalBytes "transport.ack_interval_bytes" int(1, BYTES_MAX), D::Int(1), always, "bytes from one ACK to the next";
             AckChunkBytes "transport.ack_chunk_bytes" int(0, BYTES_MAX), D::Int(4000), |v| packets(v) && v.int(KeyId::AckIntervalBytes) > 1,
                 "an ACK is due also at multiples of this; 0: never";
-            AckHighPrio "transport.ack_high_prio" KeyKind::Bool, D::Derived(derive::ack_high_prio, "true with dcqcn and timely"), |v| packets(v) && v.bool(KeyId::Pfc),
+            AckHighPrio "transport.ack_high_prio" KeyKind::Bool, D::Derived(derive::ack_high_prio, "true with dcqcn, timely and swift"), |v| packets(v) && v.bool(KeyId::Pfc),
                 "a NIC's ACKs are not held by pauses of the data class";
             RateBound "transport.rate_bound" KeyKind::Bool, D::Bool(true), packets, "packets are paced at the flow's rate, else only limited by windows";
-            MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Float(1000.0), |v| packets(v) && !cc(v, "none"), "least rate of a flow; where it is not given, at most the NIC's";
+            MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Derived(derive::min_rate_mbps, "1000; with swift 10"), |v| packets(v) && !cc(v, "none"), "least rate of a flow; where it is not given, at most the NIC's";
             LossRecovery "transport.loss_recovery" one_of(&["adapter", "ns3"], &[]), D::Choice("adapter"), packets,
                 "go-back-N: \"adapter\" sends one NACK a gap and halves what may be outstanding, \"ns3\" does as the reference; a file of transport.config sets \"ns3\"";
             NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), |v| packets(v) && v.is(KeyId::LossRecovery, "ns3"), "least time between two NACKs for one byte";
@@ -143,6 +144,14 @@ macro_rules! for_each_key {
             TimelyMinRttUs "transport.timely.min_rtt_us" DELAY_US, D::Float(20.0), |v| packets(v) && cc(v, "timely"), "unit of the round-trip gradient";
             TimelyRaiMbps "transport.timely.rai_mbps" RATE_MBPS, D::None("100 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "timely"), "additive increase";
             TimelyRhaiMbps "transport.timely.rhai_mbps" RATE_MBPS, D::None("500 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "timely"), "hyper increase";
+            SwiftTargetUs "transport.swift.target_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && cc(v, "swift"), "round trip that is aimed at, without hops and flows; 0: five quarters of the base round trip (our choice)";
+            SwiftHopUs "transport.swift.hop_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && cc(v, "swift"), "added to the target for each switch on the path";
+            SwiftFsRangeUs "transport.swift.fs_range_us" DELAY_US_OR_0, D::Float(50.0), |v| packets(v) && cc(v, "swift"), "most that small windows add to the target; 0: nothing (our choice)";
+            SwiftFsMinCwnd "transport.swift.fs_min_cwnd" num(0.001, 1e6), D::Float(0.1), |v| packets(v) && cc(v, "swift"), "window in packets at which all of fs_range_us is added";
+            SwiftFsMaxCwnd "transport.swift.fs_max_cwnd" num(0.001, 1e6), D::Float(100.0), |v| packets(v) && cc(v, "swift"), "window in packets from which nothing is added";
+            SwiftAiPackets "transport.swift.ai_packets" num(0.0, 1000.0), D::Float(1.0), |v| packets(v) && cc(v, "swift"), "additive increase a round trip";
+            SwiftBeta "transport.swift.beta" num(0.0, 1.0), D::Float(0.8), |v| packets(v) && cc(v, "swift"), "multiplicative decrease, times the part of the round trip above the target";
+            SwiftMaxMdf "transport.swift.max_mdf" num(0.0, 1.0), D::Float(0.5), |v| packets(v) && cc(v, "swift"), "most that one decrease takes off";
             DctcpG "transport.dctcp.g" num(0.0, 1.0), D::Float(0.0625), |v| packets(v) && cc(v, "dctcp"), "gain of alpha";
             DctcpRaiMbps "transport.dctcp.rai_mbps" RATE_MBPS, D::Float(615.0), |v| packets(v) && cc(v, "dctcp"), "additive increase";
             DctcpKKb "transport.dctcp.k_kb" stepped(0.0, 1e7, 0.001), D::Float(300.0),

@@ -26,26 +26,6 @@ const fn one_of(now: &'static [&'static str], later: &'static [&'static str]) ->
     KeyKind::Choice { now, later }
 }
 
-/// Shapes of networks, those of tiers first.
-const TOPOLOGIES: [&str; 16] = [
-    "fat-tree",
-    "clos",
-    "rail-optimized",
-    "rail-only",
-    "multi-plane",
-    "hpn",
-    "dcn-plus",
-    "spectrum-x",
-    "dragonfly",
-    "dragonfly-plus",
-    "slim-fly",
-    "torus",
-    "mesh",
-    "hyperx",
-    "bcube",
-    "file",
-];
-
 /// Link rates are whole Mb/s, up to 2^43 bps.
 const LINK_GBPS: KeyKind = stepped(0.001, 8796.0, 0.001);
 /// Sizes of buffers are whole thousandths of a MiB.
@@ -122,10 +102,10 @@ pub fn built_in_cdf(name: &str) -> Option<&'static str> {
 
 /// Known names (and everything below them) that later versions will have, with what to use now.
 pub const LATER: &[(&str, &str)] = {
+    const C: &str = "available congestion controls: none, dcqcn, hpcc, timely, dctcp, swift";
     const P: &str = concat!("available policies: ", for_each_routing_policy!(listed), ", file");
-    const C: &str = "available congestion controls: none, dcqcn, hpcc, timely, dctcp";
     &[
-        ("transport.swift", C),
+        ("transport.nscc", C),
         ("routing.flowlet", P),
         ("workload.priority", "one traffic class is modelled, so flows have no priorities of their own"),
         ("routing.adaptive", P),

@@ -6,8 +6,9 @@ use super::config::Config;
 use super::error::Conflict;
 use super::key_id::KeyId;
 use super::scale::{fixed, scaled};
+use super::value::Values;
 use hyperfold_base::units::{BPS_PER_GBPS, BPS_PER_MBPS, PS_PER_US};
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Transport};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Swift, Transport};
 
 impl Config {
     /// Returns all transport parameters for the engine. `nic_rate_bps`: rate of the hosts' NICs (the first host's; at least 1). The error names a key whose
@@ -19,6 +20,7 @@ impl Config {
             "hpcc" => Cc::Hpcc,
             "timely" => Cc::Timely,
             "dctcp" => Cc::Dctcp,
+            "swift" => Cc::Swift,
             _ => Cc::None,
         };
         let us = |key: KeyId| scaled(v.float(key), PS_PER_US as f64);
@@ -33,7 +35,8 @@ impl Config {
             Cc::Hpcc => (rate(KeyId::HpccRaiMbps, 40), 0),
             Cc::Timely => (rate(KeyId::TimelyRaiMbps, 100), rate(KeyId::TimelyRhaiMbps, 500)),
             Cc::Dctcp => (mbps(KeyId::DctcpRaiMbps), 0),
-            Cc::None => (0, 0),
+            // Swift increases by packets.
+            Cc::None | Cc::Swift => (0, 0),
         };
         let mut min_rate = mbps(KeyId::MinRateMbps);
         if !v.given(KeyId::MinRateMbps) {
@@ -65,7 +68,7 @@ impl Config {
             payload: v.int(KeyId::PayloadBytes) as u32,
             data_overhead: match cc {
                 Cc::Hpcc => 90,
-                Cc::Timely => 56,
+                Cc::Timely | Cc::Swift => 56,
                 Cc::None | Cc::Dcqcn | Cc::Dctcp => 48,
             },
             ack_bytes: if cc == Cc::Hpcc { 88 } else { 60 },
@@ -102,6 +105,7 @@ impl Config {
             timely_tlow_ps: us(KeyId::TimelyTLowUs),
             timely_thigh_ps: us(KeyId::TimelyTHighUs),
             timely_min_rtt_ps: us(KeyId::TimelyMinRttUs),
+            swift: swift(v),
             ecn: v.bool(KeyId::Ecn),
             pfc: v.bool(KeyId::Pfc),
             buffer_bytes: self.topology.buffer_bytes,
@@ -117,5 +121,23 @@ impl Config {
             },
             global_rtt: v.bool(KeyId::GlobalRtt),
         })
+    }
+}
+
+/// The parameters of Swift.
+fn swift(v: &Values) -> Swift {
+    let us = |key: KeyId| scaled(v.float(key), PS_PER_US as f64);
+    let range_ps = us(KeyId::SwiftFsRangeUs);
+    let [min, max] = [KeyId::SwiftFsMinCwnd, KeyId::SwiftFsMaxCwnd].map(|key| 1.0 / libm::sqrt(v.float(key)));
+    let alpha = range_ps as f64 / (min - max);
+    Swift {
+        target_ps: us(KeyId::SwiftTargetUs),
+        hop_ps: us(KeyId::SwiftHopUs),
+        range_ps,
+        fs_alpha_ps: alpha.round() as u64,
+        fs_floor_ps: (alpha * max).round() as u64,
+        ai_q16: fixed(v.float(KeyId::SwiftAiPackets), 16),
+        beta_q32: fixed(v.float(KeyId::SwiftBeta), 32),
+        max_mdf_q32: fixed(v.float(KeyId::SwiftMaxMdf), 32),
     }
 }

@@ -25,6 +25,12 @@ pub fn mul_div(a: u64, b: u64, c: u64) -> u64 {
     if q > u64::MAX as u128 { u64::MAX } else { q as u64 }
 }
 
+/// `floor(sqrt(x))`.
+#[inline]
+pub fn isqrt(x: u64) -> u64 {
+    x.isqrt()
+}
+
 /// `ceil(a * g / 2^32)` for `a <= 2^32`, `g <= 2^31`.
 #[inline]
 pub fn decay_q32(a: u64, g: u64) -> u64 {

@@ -19,7 +19,7 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 17] = [
+const FILES: [&str; 18] = [
     include_str!("../../../shaders/bindings.wgsl"),
     include_str!("../../../shaders/math.wgsl"),
     include_str!("../../../shaders/key.wgsl"),
@@ -33,6 +33,7 @@ const FILES: [&str; 17] = [
     include_str!("../../../shaders/cc/dcqcn.wgsl"),
     include_str!("../../../shaders/cc/dctcp.wgsl"),
     include_str!("../../../shaders/cc/hpcc.wgsl"),
+    include_str!("../../../shaders/cc/swift.wgsl"),
     include_str!("../../../shaders/cc/timely.wgsl"),
     include_str!("../../../shaders/sender.wgsl"),
     include_str!("../../../shaders/receiver.wgsl"),

@@ -12,7 +12,7 @@ use super::graphs::{self, SmallGraph};
 use crate::tables::build_tables::BuildOptions;
 
 const US: u64 = 1_000_000;
-const CONTROLS: [Cc; 5] = [Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp, Cc::None];
+const CONTROLS: [Cc; 6] = [Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp, Cc::Swift, Cc::None];
 /// Bytes of the first flow of an incast: enough for marks, and enough for losses and pauses with a small buffer.
 const SHORT_FLOW: u64 = 20_000;
 const LONG_FLOW: u64 = 60_000;
@@ -269,7 +269,7 @@ mod tests {
             assert!(count(&cases, messages) > least, "messages");
             assert!(cases.iter().any(|case| case.before.exps[0].steps > 0), "no case is resumed");
         }
-        assert_eq!((short().len(), all().len()), (9, 40));
+        assert_eq!((short().len(), all().len()), (9, 44));
         let done = known(all()).iter().filter(|case| case.want.exps[0].status == status::DONE).count();
         assert!(done > 35, "{done} cases end in order");
         let grown = known(all()).iter().filter(|case| case.want.packets.len() > case.before.packets.len()).count();

@@ -2,7 +2,7 @@
 //!
 //! Layer: host.
 
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Transport};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Swift, Transport};
 
 const US: u64 = 1_000_000;
 
@@ -10,7 +10,7 @@ const US: u64 = 1_000_000;
 pub fn transport(cc: Cc) -> Transport {
     let (data_overhead, ack_bytes) = match cc {
         Cc::Hpcc => (90, 88),
-        Cc::Timely => (56, 60),
+        Cc::Timely | Cc::Swift => (56, 60),
         _ => (48, 60),
     };
     Transport {
@@ -30,8 +30,8 @@ pub fn transport(cc: Cc) -> Transport {
         rto_retries: 7,
         ack_high_prio: false,
         rate_bound: true,
-        window: matches!(cc, Cc::Hpcc | Cc::Dctcp),
-        var_window: matches!(cc, Cc::Hpcc | Cc::Dctcp),
+        window: matches!(cc, Cc::Hpcc | Cc::Dctcp | Cc::Swift),
+        var_window: matches!(cc, Cc::Hpcc | Cc::Dctcp | Cc::Swift),
         min_rate: 100_000_000,
         rai: 40_000_000,
         rhai: 400_000_000,
@@ -51,6 +51,16 @@ pub fn transport(cc: Cc) -> Transport {
         timely_tlow_ps: 8 * US,
         timely_thigh_ps: 40 * US,
         timely_min_rtt_ps: 6 * US,
+        swift: Swift {
+            target_ps: 0,
+            hop_ps: US / 4,
+            range_ps: 20 * US,
+            fs_alpha_ps: 6 * US,
+            fs_floor_ps: US,
+            ai_q16: 1 << 16,
+            beta_q32: 3_435_973_837,
+            max_mdf_q32: 1 << 31,
+        },
         ecn: true,
         pfc: true,
         buffer_bytes: 2 << 20,

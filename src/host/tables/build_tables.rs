@@ -253,6 +253,14 @@ fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
     e.tlow = tr.timely_tlow_ps;
     e.thigh = tr.timely_thigh_ps;
     e.min_rtt = tr.timely_min_rtt_ps;
+    e.swift_target = tr.swift.target_ps;
+    e.swift_hop = tr.swift.hop_ps;
+    e.swift_range = tr.swift.range_ps;
+    e.swift_fs_alpha = tr.swift.fs_alpha_ps;
+    e.swift_fs_floor = tr.swift.fs_floor_ps;
+    e.swift_ai_q16 = tr.swift.ai_q16;
+    e.swift_beta_q32 = tr.swift.beta_q32;
+    e.swift_max_mdf_q32 = tr.swift.max_mdf_q32;
     e.reserve = tr.reserve_bytes;
     e.resume_offset = tr.resume_offset_bytes;
     e.buffer = tr.tier_buffers.map_or(tr.buffer_bytes, |tiers| tiers.largest());

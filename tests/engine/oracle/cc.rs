@@ -1,8 +1,8 @@
-//! Congestion control at the sender: DCQCN, HPCC, TIMELY, DCTCP, none; fixed point as docs/explanation/model-semantics.md says.
+//! Congestion control at the sender: DCQCN, HPCC, TIMELY, DCTCP, Swift, none; fixed point as docs/explanation/model-semantics.md says.
 
 use hyperfold_network::transport::Cc;
 
-use super::arith::{mul_ceil_q32, mul_div, mul_shr};
+use super::arith::{PS_PER_S, mul_ceil_q32, mul_div, mul_shr};
 use super::nic::Sender;
 use super::port::{Int, Packet};
 use super::{CcTimer, Event, Lineage, Sim};
@@ -17,6 +17,7 @@ pub enum CcState {
     Hpcc(Hpcc),
     Timely(Timely),
     Dctcp(Dctcp),
+    Swift(SwiftState),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -60,6 +61,21 @@ pub struct Dctcp {
     high_seq: u64,
 }
 
+#[derive(Clone, Debug, Default)]
+pub struct SwiftState {
+    /// Before this there is no second decrease.
+    t_dec: Option<u64>,
+}
+
+/// What an ACK or NACK told its sender, which has taken it in already.
+#[derive(Clone, Copy, Debug)]
+pub struct News {
+    /// Bytes that it was the first to acknowledge.
+    pub acked: u64,
+    /// The sender stepped back on it.
+    pub loss: bool,
+}
+
 impl CcState {
     pub fn new(cc: Cc, rate_max: u64) -> Self {
         match cc {
@@ -72,6 +88,7 @@ impl CcState {
             Cc::Dctcp => {
                 CcState::Dctcp(Dctcp { alpha: ONE_Q32, cnt: 0, batch: 0, last_seq: 0, cwr: false, high_seq: 0 })
             }
+            Cc::Swift => CcState::Swift(SwiftState::default()),
         }
     }
 
@@ -95,19 +112,20 @@ impl CcState {
         match self {
             CcState::Hpcc(cc) => cc.last_seq = 0,
             CcState::Timely(cc) => cc.last_seq = 0,
-            CcState::None | CcState::Dcqcn(_) | CcState::Dctcp(_) => {}
+            CcState::None | CcState::Dcqcn(_) | CcState::Dctcp(_) | CcState::Swift(_) => {}
         }
     }
 }
 
 impl Sim<'_> {
-    pub(super) fn congestion_control(&mut self, ack: &Packet) {
+    pub(super) fn congestion_control(&mut self, ack: &Packet, news: News) {
         match self.senders[ack.flow as usize].cc {
             CcState::None => {}
             CcState::Dcqcn(_) => self.dcqcn_ack(ack),
             CcState::Hpcc(_) => self.hpcc_ack(ack),
             CcState::Timely(_) => self.timely_ack(ack),
             CcState::Dctcp(_) => self.dctcp_ack(ack),
+            CcState::Swift(_) => self.swift_ack(ack, news),
         }
     }
 
@@ -332,6 +350,53 @@ impl Sim<'_> {
         }
         if !cc.cwr && batch_end {
             *rate = (*rate + t.rai).min(*rate_max);
+        }
+    }
+
+    fn swift_ack(&mut self, ack: &Packet, news: News) {
+        let t = &self.case.transport;
+        let swift = &t.swift;
+        let now = self.now;
+        let Sender { cc: CcState::Swift(cc), rate, rate_max, rtt_ns, hops, .. } = &mut self.senders[ack.flow as usize]
+        else {
+            return;
+        };
+        let rtt = now - ack.ts;
+        let may_decrease = cc.t_dec.is_none_or(|t_dec| now >= t_dec);
+        if news.loss {
+            if may_decrease {
+                *rate = mul_shr(*rate, ONE_Q32 - swift.max_mdf_q32, 32).max(t.min_rate);
+                cc.t_dec = Some(now + rtt);
+            }
+            return;
+        }
+        let payload = t.payload as u64;
+        let base = (*rtt_ns).clamp(1, u32::MAX as u64) * 1000;
+        // The rate of a window of one packet.
+        let unit = mul_div(payload * 8, PS_PER_S as u64, base).max(1);
+        let flow_scaling = if swift.range_ps == 0 {
+            0
+        } else {
+            let cwnd_q32 = mul_div(*rate, ONE_Q32, unit);
+            let root_q16 = cwnd_q32.isqrt().max(1);
+            let x = mul_div(swift.fs_alpha_ps, 1 << 16, root_q16);
+            x.saturating_sub(swift.fs_floor_ps).min(swift.range_ps)
+        };
+        let fixed = if swift.target_ps == 0 { base + base / 4 } else { swift.target_ps };
+        let target = fixed + *hops * swift.hop_ps + flow_scaling;
+        if rtt < target {
+            if news.acked > 0 {
+                let mut step = mul_div(mul_shr(unit, swift.ai_q16, 16), news.acked, payload);
+                if *rate > unit {
+                    step = mul_div(step, unit, *rate);
+                }
+                *rate = rate.saturating_add(step.max(1)).min(*rate_max);
+            }
+        } else if may_decrease {
+            let excess_q32 = mul_div(rtt - target, ONE_Q32, rtt);
+            let factor = ONE_Q32 - mul_shr(swift.beta_q32, excess_q32, 32).min(swift.max_mdf_q32);
+            *rate = mul_shr(*rate, factor, 32).max(t.min_rate);
+            cc.t_dec = Some(now + rtt);
         }
     }
 }

@@ -6,7 +6,7 @@ use hyperfold_network::topology::ArcIdx;
 use hyperfold_network::transport::{LossRecovery, Transport};
 
 use super::arith::{hash32, mul_div, tx};
-use super::cc::CcState;
+use super::cc::{CcState, News};
 use super::port::{Int, Item, Kind, Packet};
 use super::{Case, Event, Failure, Lineage, Sim};
 
@@ -53,6 +53,8 @@ pub struct Sender {
     /// The window before it is scaled; also what HPCC divides by.
     pub base_window: u64,
     pub rtt_ns: u64,
+    /// Switches on its first data path.
+    pub hops: u64,
     sent: u32,
     retries: u32,
     /// NACKs without progress since the last progress.
@@ -84,6 +86,8 @@ impl Sender {
             last_wire: 0,
             base_window: case.rtt[flow].window_bytes,
             rtt_ns: case.rtt[flow].rtt_ps / 1000,
+            // Every arc but the first leaves a switch.
+            hops: case.paths[flow].data[0].len() as u64 - 1,
             sent: 0,
             retries: 0,
             stalls: 0,
@@ -356,7 +360,8 @@ impl Sim<'_> {
     fn acknowledged(&mut self, nic: ArcIdx, ack: &Packet) {
         let sender = &mut self.senders[ack.flow as usize];
         if sender.finish_ps.is_none() {
-            let progress = ack.seq > sender.snd_una;
+            let acked = ack.seq.saturating_sub(sender.snd_una);
+            let progress = acked > 0;
             sender.snd_una = sender.snd_una.max(ack.seq);
             sender.snd_nxt = sender.snd_nxt.max(sender.snd_una);
             let t = &self.case.transport;
@@ -388,7 +393,7 @@ impl Sim<'_> {
                 sender.stalls = 0;
                 self.set_deadline(ack.flow);
             }
-            self.congestion_control(ack);
+            self.congestion_control(ack, News { acked, loss: lost });
             self.messages_acknowledged(ack.flow);
         }
         self.kick(nic);

@@ -3,4 +3,5 @@
 pub mod dcqcn;
 pub mod dctcp;
 pub mod hpcc;
+pub mod swift;
 pub mod timely;

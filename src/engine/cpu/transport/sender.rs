@@ -1,7 +1,7 @@
 //! The sending side of a queue pair: how it handles an acknowledgement (twin: `shaders/sender.wgsl`).
 
 use super::queue_pair::{halve_loss_window, step_back};
-use crate::cpu::cc::{dcqcn, dctcp, hpcc, timely};
+use crate::cpu::cc::{dcqcn, dctcp, hpcc, swift, timely};
 use crate::cpu::key::EventKey;
 use crate::cpu::math::hash32;
 use crate::cpu::task;
@@ -26,7 +26,8 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
         let oldest = t.flow_tx[f].msg_ack;
         let (seq, sent_at) = (t.details[p].seq, t.details[p].sent_at);
         let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
-        advance_una(t, f, seq, nack && is_news(t, f, sent_at), sent_at, event.t);
+        let loss = nack && is_news(t, f, sent_at);
+        let acked = advance_una(t, f, seq, loss, sent_at, event.t);
         let rtt = if t.exps[0].measures_rtts() { event.t - sent_at } else { 0 };
         if t.exps[0].rtt_cap > 0 {
             sample_rtt(t, f, event.t, rtt);
@@ -36,6 +37,7 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
             cc::HPCC => hpcc::on_ack(t, n, f, p, event),
             cc::TIMELY => timely::on_ack(t, n, f, seq, rtt),
             cc::DCTCP => dctcp::on_ack(t, n, f, seq, pk.meta & meta::CNP != 0),
+            cc::SWIFT => swift::on_ack(t, n, f, acked, rtt, loss, event.t),
             _ => {}
         }
         let oldest_after = t.flow_tx[f].msg_ack;
@@ -67,12 +69,14 @@ fn grow_loss_window(tx: &mut FlowTx, payload: u32, sent_at: u64, now: u64) {
     }
 }
 
-/// Handles the sequence number of an acknowledgement: progress, a step back, or the end. `nack`: the data sent at `sent_at` showed a loss.
-fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, sent_at: u64, now: u64) {
+/// Handles the sequence number of an acknowledgement: progress, a step back, or the end. `nack`: the data sent at `sent_at` showed a loss. Returns the bytes
+/// that it acknowledges anew.
+fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, sent_at: u64, now: u64) -> u64 {
     let e = &t.exps[0];
     let (rto, payload, adapter) = (e.rto, e.payload, e.modes & mode::NS3_LOSS == 0);
     let tx = &mut t.flow_tx[f];
-    let progress = seq > tx.snd_una;
+    let acked = seq.saturating_sub(tx.snd_una);
+    let progress = acked > 0;
     if progress {
         tx.snd_una = seq;
         tx.retries = 0;
@@ -110,6 +114,7 @@ fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, sent_at: u64, n
             t.one_less_left();
         }
     }
+    acked
 }
 
 /// Handles a NACK without progress: the flow pauses for a random time, so that flows whose losses are synchronised do not stay so. After too many

@@ -198,7 +198,7 @@ impl Partition {
         self.turned_away |= self.cursor.take().is_some();
     }
 
-    /// Whether every posted message is in its rows, so that these are the complete state. Only for a partition that was turned away.
+    /// Whether every posted message is in its rows, so that these are the complete state.
     pub(crate) fn has_all_posts(&self) -> bool {
         self.rows.members.iter().all(|m| m.posts_in_rows == m.posted.len())
     }
