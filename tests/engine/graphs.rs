@@ -1,6 +1,6 @@
 //! Task graphs on the CPU: they end, and neither the order of rows nor the length of steps changes anything.
 
-use crate::support::{engine, gpu_graphs};
+use crate::support::{engine, gpu_graphs, random};
 use hyperfold_columns::{FlowRx, FlowTx, Gate, NONE, OwnedTables, PacketIdx, Task, TaskIdx, status};
 use hyperfold_engine::grow;
 use hyperfold_engine::systems::SYSTEMS;
@@ -42,7 +42,7 @@ fn backwards(t: &mut OwnedTables) {
 
 #[test]
 fn the_order_of_rows_changes_nothing() {
-    for seed in (1_000..1_100).chain(gpu_graphs::SWIFT..gpu_graphs::SWIFT + 40) {
+    for seed in (1_000..1_100).chain(random::SWIFT..random::SWIFT + 40) {
         let g = gpu_graphs::case(seed);
         let mut want = gpu_graphs::tables(&g, OPTIONS).tables;
         let mut got = want.clone();

@@ -76,6 +76,12 @@ fn engine_and_oracle_agree_on_random_networks() {
     assert!(paused > 40 && lost > 10 && gave_up > 0, "the random cases no longer reach storms and losses");
 }
 
+#[test]
+fn engine_and_oracle_agree_on_swift() {
+    let [paused, lost, _] = compare(random::SWIFT, random::SWIFT + 400);
+    assert!(paused > 40 && lost > 10, "{paused} of 400 cases paused, {lost} lost packets");
+}
+
 /// More of the same, for as long as the soak lasts (`HYPERFOLD_SOAK_MINUTES` for all soak tests together).
 #[test]
 #[ignore = "soak: random cases for minutes; scripts/test.sh --soak and CI run it"]

@@ -2,6 +2,7 @@
 
 use crate::oracle::{Failure, Opts, Order, Times, simulate_tasks};
 use crate::support;
+use crate::support::random::SWIFT;
 use crate::support::tasks::TaskCase;
 use crate::support::{engine, graphs, random_tasks};
 use hyperfold_columns::{NEVER, status};
@@ -112,6 +113,12 @@ fn compare_random(from: u64, to: u64) -> [u32; 3] {
         met[2] += u32::from(seen.gave_up);
     }
     met
+}
+
+#[test]
+fn engine_and_oracle_agree_on_task_graphs_under_swift() {
+    let [paused, lost, _] = compare_random(SWIFT, SWIFT + 400);
+    assert!(paused > 20 && lost > 10, "{paused} of 400 cases paused, {lost} lost packets");
 }
 
 /// Both could misread the semantics in the same way; not what anybody can reckon.

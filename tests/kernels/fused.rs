@@ -2,7 +2,7 @@
 
 use crate::executed::{Kernels, races, with_view};
 use crate::support::engine::{is_final, run_cpu};
-use crate::support::{gpu_graphs, small};
+use crate::support::{gpu_graphs, random, small};
 use hyperfold_columns::{OwnedTables, status};
 use hyperfold_engine::grow;
 use hyperfold_host::kernel_check::cases;
@@ -45,7 +45,7 @@ fn small_networks_end_as_on_the_cpu() {
 
 #[test]
 fn task_graphs_end_as_on_the_cpu() {
-    for seed in (0..25).chain(gpu_graphs::SWIFT..gpu_graphs::SWIFT + 5) {
+    for seed in (0..25).chain(random::SWIFT..random::SWIFT + 5) {
         let g = gpu_graphs::case(seed);
         all_orders(&g.name, &gpu_graphs::tables(&g, BuildOptions::default()).tables);
     }

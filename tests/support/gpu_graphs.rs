@@ -8,7 +8,7 @@ use hyperfold_llm::workload::Flow;
 use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use hyperfold_network::transport::Cc;
 
-use super::random::{self, Rng};
+use super::random::{self, Rng, SWIFT};
 use super::{Case, engine};
 
 const US: u64 = 1_000_000;
@@ -31,10 +31,7 @@ type Shape = fn(&mut Rng, u32) -> TaskGraph;
 const SHAPES: [(&str, Shape); 5] =
     [("ring", ring), ("all-to-all", all_to_all), ("barriers", barriers), ("gated transfers", gated), ("drawn", drawn)];
 
-/// Seeds from here on have Swift. The cases below were drawn before it came, and tests are about some of them.
-pub const SWIFT: u64 = 1_000_000;
-
-/// The case of `seed`.
+/// The case of `seed`. Those below [`SWIFT`] were drawn before Swift came, and tests are about some of them.
 pub fn case(seed: u64) -> Graph {
     if seed >= SWIFT {
         return case_of(seed, Cc::Swift, seed as usize);

@@ -43,11 +43,14 @@ impl Rng {
     }
 }
 
-/// The case of `seed`. Over consecutive seeds all congestion controls come in turn.
+/// The case of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls come in turn; from there on all have Swift.
 pub fn case(seed: u64) -> Case {
-    let cc = [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp, Cc::Swift][(seed % 6) as usize];
-    case_of(seed, cc)
+    let controls = [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp, Cc::Swift];
+    case_of(seed, if seed >= SWIFT { Cc::Swift } else { controls[(seed % 6) as usize] })
 }
+
+/// Seeds from here on have Swift.
+pub const SWIFT: u64 = 1_000_000;
 
 /// A case with congestion control `cc`.
 pub fn case_of(seed: u64, cc: Cc) -> Case {

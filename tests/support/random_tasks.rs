@@ -7,8 +7,7 @@ use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
-use super::gpu_graphs::SWIFT;
-use super::random::{self, Rng};
+use super::random::{self, Rng, SWIFT};
 use super::tasks::{TaskCase, queue_pair};
 
 /// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there on all have it.
