@@ -306,7 +306,7 @@ fn dims_are_chosen_nearly_cubic() {
     assert_eq!(message, "topology.dims = 2x3: these are 6 switches; the NICs of all servers at 1 a switch need 7");
     let rates = GridFabric { dim_bps: vec![BPS_PER_GBPS], dims: vec![4, 2], ..small };
     let message = rates.build(&flat(7)).unwrap_err().to_string();
-    assert!(message.contains("1 rates for 2 dimensions"), "{message}");
+    assert!(message.contains("topology.dim_gbps = 1: 1 rate for 2 dimensions"), "{message}");
 }
 
 #[test]

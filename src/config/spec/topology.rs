@@ -134,5 +134,5 @@ fn numbers(v: &Values, key: KeyId, unit: &str) -> Result<Vec<f64>, Conflict> {
             Conflict { job: None, key, why }
         })
     };
-    if text.is_empty() { Ok(Vec::new()) } else { text.split(['x', ',']).map(read).collect() }
+    if text.is_empty() { Ok(Vec::new()) } else { text.split(['x', 'X', ',']).map(read).collect() }
 }

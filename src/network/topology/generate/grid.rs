@@ -6,6 +6,7 @@
 use super::builder::FabricBuilder;
 use super::fabric::{Fabric, bad};
 use crate::topology::{Network, TopologyError};
+use hyperfold_base::units::counted;
 
 /// Which switches of a line along one dimension are joined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,8 +80,10 @@ impl GridFabric {
             return Err(bad("topology.dims", shown, problem));
         }
         if !self.dim_bps.is_empty() && self.dim_bps.len() != dims.len() {
-            let (rates, dims) = (self.dim_bps.len(), dims.len());
-            return Err(bad("topology.dim_gbps", rates, format!("{rates} rates for {dims} dimensions ({shown})")));
+            let rates: Vec<String> = self.dim_bps.iter().map(|&bps| (bps as f64 / 1e9).to_string()).collect();
+            let problem =
+                format!("{} for {} ({shown})", counted(rates.len(), "rate"), counted(dims.len(), "dimension"));
+            return Err(bad("topology.dim_gbps", rates.join("x"), problem));
         }
         Ok(n)
     }
