@@ -131,7 +131,7 @@ impl Device {
     }
 
     fn count(&self, kind: &str) -> u32 {
-        self.components.iter().filter(|c| c.choice == kind).map(|c| c.count).sum()
+        self.components.iter().filter(|c| c.choice == kind).fold(0, |n, c| n.saturating_add(c.count))
     }
 
     fn is_server(&self) -> bool {
@@ -170,6 +170,11 @@ fn sliced(text: &str, count: impl Fn(&str) -> Option<u32>) -> Result<(&str, Vec<
         return Err(wrong());
     }
     Ok((name, indices.into_iter().map(|i| i as u32).collect()))
+}
+
+/// The part of `parts` that the `i`-th of `n` things belongs to, in order and evenly.
+fn share(i: u32, parts: u32, n: u32) -> u32 {
+    (u64::from(i) * u64::from(parts) / u64::from(n)) as u32
 }
 
 /// The pairs that an edge joins, of the indices at its ends.
@@ -211,7 +216,7 @@ impl Layout<'_> {
         let host = match own.map(|c| (c.choice.as_str(), c.count)) {
             Some(("nic", _)) => position,
             // Ports are shared out evenly among the NICs, GPUs among hosts.
-            Some((_, count)) => (u64::from(position) * u64::from(hosts) / u64::from(count.max(1))) as u32,
+            Some((_, count)) => share(position, hosts, count.max(1)),
             None => return Err(format!("device `{}` has no component `{component}`", device.name)),
         };
         Ok(first + index * hosts + host.min(hosts.saturating_sub(1)))
@@ -295,6 +300,12 @@ impl Infrastructure {
                     .devices
                     .get(instance.device.as_str())
                     .ok_or_else(|| format!("instance `{}`: there is no device `{}`", instance.name, instance.device))?;
+                if let Some(large) = device.components.iter().find(|c| c.count > MAX_NODES) {
+                    let (name, count) = (&large.name, large.count);
+                    return Err(format!(
+                        "component `{name}`: {count} are more than the {MAX_NODES} that are supported"
+                    ));
+                }
                 if device.component("device").is_some() {
                     return Err(format!("device `{}` contains devices, which is not read", device.name));
                 }
@@ -327,9 +338,12 @@ impl Infrastructure {
             if *per_server.get_or_insert(gpus) != gpus {
                 return Err(format!("servers have {} and {gpus} GPUs; all must agree", per_server.unwrap_or(0)));
             }
+            if ranks.len() as u64 + u64::from(instance.count) * u64::from(gpus) > u64::from(MAX_NODES) {
+                return Err(format!("more than the {MAX_NODES} GPUs that are supported"));
+            }
             for i in 0..instance.count {
                 nodes.extend((0..hosts).map(|h| Node { kind: NodeKind::Host, id: first + i * hosts + h, server }));
-                ranks.extend((0..gpus).map(|g| first + i * hosts + g * hosts / gpus));
+                ranks.extend((0..gpus).map(|g| first + i * hosts + share(g, hosts, gpus)));
                 server += 1;
             }
         }
@@ -353,6 +367,10 @@ impl Infrastructure {
         });
         let [a, b] = ends;
         let (a, b) = (a?, b?);
+        let n_pairs = if edge.scheme == "many2many" { a.3.len() * b.3.len() } else { a.3.len().min(b.3.len()) };
+        if a.1.len().min(b.1.len()).saturating_mul(n_pairs) > MAX_LINKS as usize {
+            return Err(format!("more than the {MAX_LINKS} links that are supported"));
+        }
         let mut joined = Vec::new();
         // As InfraGraph's own service: instances in pairs, components by the scheme.
         for (&i, &j) in a.1.iter().zip(&b.1) {
@@ -395,10 +413,10 @@ pub fn to_infragraph(net: &Network) -> Result<String, TopologyError> {
     }
     let hosts = net.nodes.iter().filter(|n| n.kind == NodeKind::Host).count();
     let servers = net.nodes.iter().filter(|n| n.kind == NodeKind::Host).map(|n| n.server + 1).max().unwrap_or(1);
-    let (nics, gpus) = (hosts as u32 / servers, net.ranks.len() as u32 / servers);
+    let (nics, gpus) = ((hosts as u32 / servers).max(1), (net.ranks.len() as u32 / servers).max(1));
     let regular = (0u32..).zip(&net.nodes[..hosts]).all(|(i, n)| n.kind == NodeKind::Host && n.server == i / nics)
-        && (0u32..).zip(&net.ranks).all(|(rank, host)| *host == rank / gpus * nics + rank % gpus * nics / gpus);
-    if !regular || nics * servers != hosts as u32 || gpus * servers != net.ranks.len() as u32 || gpus == 0 {
+        && (0u32..).zip(&net.ranks).all(|(rank, host)| *host == rank / gpus * nics + share(rank % gpus, nics, gpus));
+    if !regular || nics * servers != hosts as u32 || gpus * servers != net.ranks.len() as u32 {
         return Err(not_writable("servers with different numbers of NICs or GPUs, or GPUs in another order".into()));
     }
     let mut ports_used = vec![0u32; net.nodes.len()];
@@ -479,7 +497,7 @@ fn server(nvlink: Option<NvLink>, gpus: u32, nics: u32, nic_ports: u32) -> Value
     let mut links = vec![json!({"name": "pcie"})];
     let mut edges: Vec<Value> = (0..gpus)
         .map(|g| {
-            let nic = format!("nic[{}]", g * nics / gpus);
+            let nic = format!("nic[{}]", share(g, nics, gpus));
             json!({"ep1": {"component": format!("xpu[{g}]")}, "ep2": {"component": nic}, "scheme": "one2one", "link": "pcie"})
         })
         .collect();

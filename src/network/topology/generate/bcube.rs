@@ -31,7 +31,7 @@ impl BCube {
             let problem = format!("they must divide among the {levels} levels of switches (topology.tiers)");
             return Err(bad("cluster.nics_per_server", nics, problem));
         }
-        let holds = |ports: u32| u64::from(ports).pow(levels);
+        let holds = |ports: u32| u64::from(ports).saturating_pow(levels);
         let fits = (2..=servers.max(2)).find(|&ports| holds(ports) >= u64::from(servers)).unwrap_or(servers.max(2));
         let ports = if self.ports == 0 { fits } else { self.ports };
         if ports < 2 || holds(ports) < u64::from(servers) {
@@ -42,10 +42,12 @@ impl BCube {
         // All servers of one switch have the same number once the digit of its level is left out.
         let mut switches: Vec<(u32, Vec<u32>)> = Vec::new();
         for level in 0..levels {
-            let digit = ports.pow(level);
-            let mut of_level = std::collections::BTreeMap::<u32, Vec<u32>>::new();
+            let digit = u64::from(ports).saturating_pow(level);
+            let mut of_level = std::collections::BTreeMap::<u64, Vec<u32>>::new();
             for server in 0..servers {
-                of_level.entry(server - server / digit % ports * digit).or_default().push(server);
+                let number = u64::from(server);
+                let others = number - number / digit % u64::from(ports) * digit;
+                of_level.entry(others).or_default().push(server);
             }
             switches.extend(of_level.into_values().filter(|joined| joined.len() > 1).map(|joined| (level, joined)));
         }

@@ -5,7 +5,7 @@
 use super::fabric::{Fabric, bad};
 use super::shape::FabricShape;
 use crate::topology::network::{Link, Network, Node, NodeIdx, NodeKind, SwitchNames};
-use crate::topology::validate::{TopologyError, check_delay, check_rate};
+use crate::topology::validate::{MAX_NODES, TopologyError, check_delay, check_rate};
 
 /// Clusters that are joined, and the links between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +44,10 @@ impl Sites {
     fn join(&self, site: &Network, fabric: &Fabric) -> Result<Network, TopologyError> {
         let hosts = site.nodes.iter().filter(|n| n.kind == NodeKind::Host).count() as u32;
         let switches = site.nodes.len() as u32 - hosts;
+        let n = u64::from(self.n) * (site.nodes.len() as u64 + 1);
+        if n > u64::from(MAX_NODES) {
+            return Err(TopologyError::TooManyNodes { n });
+        }
         let servers = fabric.n_servers() / self.n;
         // A site has its switches, then its border switch.
         let border = |s: u32| self.n * hosts + s * (switches + 1) + switches;
