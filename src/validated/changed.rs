@@ -26,21 +26,22 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
         TopologyKind::File { .. } => None,
     };
     note(narrow && !matches!(shape, Some(FabricShape::RailOnly(_))), "oversubscription");
-    // Measurements come from fabrics of tiers at one site.
-    let tiers = |s: &FabricShape| {
-        matches!(
-            s,
-            FabricShape::FatTree(_)
-                | FabricShape::Clos(_)
-                | FabricShape::RailOptimized(_)
-                | FabricShape::RailOnly(_)
-                | FabricShape::Segments(_)
-        )
-    };
-    note(shape.is_some_and(|s| !tiers(s)), "shape of the network");
-    note(matches!(topology.kind, TopologyKind::Generated { sites: Some(_), .. }), "several sites");
     program_otherwise(program, &mut note);
     differences
+}
+
+/// Whether nobody measured a network of this shape: measurements come from fabrics of tiers, at one site.
+pub(super) fn is_unmeasured_network(config: &Config) -> bool {
+    let TopologyKind::Generated { shape, sites } = &config.topology.kind else { return false };
+    let is_of_tiers = matches!(
+        shape,
+        FabricShape::FatTree(_)
+            | FabricShape::Clos(_)
+            | FabricShape::RailOptimized(_)
+            | FabricShape::RailOnly(_)
+            | FabricShape::Segments(_)
+    );
+    !is_of_tiers || sites.is_some()
 }
 
 /// A factor of one, in millionths.

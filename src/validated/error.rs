@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
-use super::changed::changed;
+use super::changed::{changed, is_unmeasured_network};
 use super::class::{ExperimentClass, measured_gpu};
 use hyperfold_config::spec::Config;
 
@@ -160,7 +160,8 @@ impl ClassErrors {
 
     /// Values of the columns `validated_*` of an experiment that has a time.
     pub fn worth(&self, config: &Config) -> Worth {
-        let Some(mut nearest) = ExperimentClass::of(config).as_ref().and_then(|class| self.nearest(class)) else {
+        let class = ExperimentClass::of(config).filter(|_| !is_unmeasured_network(config));
+        let Some(mut nearest) = class.as_ref().and_then(|class| self.nearest(class)) else {
             return Worth { text: Some(NOT_VALIDATED.to_string()), ..Worth::default() };
         };
         nearest.differs.extend(changed(config));
