@@ -70,18 +70,33 @@ mod tests {
     use std::path::Path;
 
     use super::*;
+    use crate::error::{ClassErrors, NOT_VALIDATED};
     use hyperfold_config::sweep::{self, SetOverrides};
+
+    /// A training job on 64 GPUs of DGX H100 servers, with further lines of the sweep's base.
+    fn config(more: &str) -> Config {
+        let text = format!(
+            "name = \"changed\"\n[base]\ncluster.server = \"dgx-h100\"\ncluster.gpus = 64\nworkload = {{ kind = \"model\", model = \"gpt3-13b\", tp = 8 }}\n{more}\n"
+        );
+        let sweep =
+            sweep::parse(&text, Path::new("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
+        sweep.config(&sweep.experiments[0]).unwrap()
+    }
+
+    #[test]
+    fn an_unmeasured_network_has_no_error() {
+        let text = |more: &str| ClassErrors::built_in().worth(&config(more)).text.unwrap();
+        for measured in ["", "topology.kind = \"clos\""] {
+            assert!(text(measured).starts_with("mean "), "{measured}");
+        }
+        for unmeasured in ["topology.kind = \"dragonfly\"", "topology.kind = \"torus\"", "topology.sites = 2"] {
+            assert_eq!(text(unmeasured), NOT_VALIDATED, "{unmeasured}");
+        }
+    }
 
     #[test]
     fn what_a_sweep_sets_otherwise_is_named() {
-        let changed_by = |more: &str| {
-            let text = format!(
-                "name = \"changed\"\n[base]\ncluster.server = \"dgx-h100\"\ncluster.gpus = 64\nworkload = {{ kind = \"model\", model = \"gpt3-13b\", tp = 8 }}\n{more}\n"
-            );
-            let sweep =
-                sweep::parse(&text, Path::new("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
-            changed(&sweep.config(&sweep.experiments[0]).unwrap())
-        };
+        let changed_by = |more: &str| changed(&config(more));
         assert_eq!(changed_by(""), Vec::<&str>::new());
         assert_eq!(changed_by("cluster.nvlink_gbps = 100"), ["NVLink rate"]);
         assert_eq!(changed_by("topology.link_gbps = 100"), ["link rate"]);

@@ -114,8 +114,8 @@ impl LinkKind {
     fn rate_bps(&self) -> Option<u64> {
         let bandwidth = self.physical.as_ref()?.bandwidth.as_ref()?;
         let gbps = bandwidth.gigabits_per_second.or(bandwidth.gigabytes_per_second.map(|x| 8.0 * x))?;
-        // Rates are whole Mb/s.
-        Some((gbps * 1e3).round() as u64 * BPS_PER_MBPS)
+        // Rates are whole Mb/s. One too large for 64 bits stays larger than any that is accepted.
+        Some(((gbps * 1e3).round() as u64).saturating_mul(BPS_PER_MBPS))
     }
 
     fn latency_ps(&self) -> Option<u64> {
@@ -396,8 +396,8 @@ impl Infrastructure {
             };
             let kind = device.links.iter().find(|l| l.name == edge.link)?;
             let each = if edge.scheme == "many2many" { switches } else { 1 };
-            let latency_ps = kind.latency_ps().map_or(DEFAULT_NVLINK_PS, |ps| 2 * ps);
-            Some(NvLink { rate_bps: each * kind.rate_bps()?, latency_ps })
+            let latency_ps = kind.latency_ps().map_or(DEFAULT_NVLINK_PS, |ps| ps.saturating_mul(2));
+            Some(NvLink { rate_bps: kind.rate_bps()?.saturating_mul(each), latency_ps })
         })
     }
 }

@@ -67,6 +67,12 @@ pub enum TopologyError {
         /// The fault, in words for the user.
         problem: String,
     },
+    /// The rate or the latency of NVLink is out of range.
+    #[error("NVLink: {problem}")]
+    NvLinkValue {
+        /// The fault, in words for the user.
+        problem: String,
+    },
     /// Nothing can reach a host.
     #[error("host {id} has no link to a switch or another host, so nothing can reach it")]
     HostWithoutLink {
@@ -116,6 +122,15 @@ pub enum TopologyError {
 pub(crate) fn check_rate(rate_bps: u64) -> Result<(), String> {
     if rate_bps == 0 || rate_bps > MAX_RATE_BPS || !rate_bps.is_multiple_of(BPS_PER_MBPS) {
         return Err(format!("a rate of {rate_bps} bps is not a whole number of Mb/s from 1 Mb/s to 8 Tb/s"));
+    }
+    Ok(())
+}
+
+/// Checks NVLink's rate and latency, which is that of two links inside a server. The error is part of a sentence.
+fn check_nvlink(nvlink: NvLink) -> Result<(), String> {
+    check_rate(nvlink.rate_bps)?;
+    if nvlink.latency_ps > 2 * PS_PER_S {
+        return Err(format!("a latency of {} ps is longer than 2 s", nvlink.latency_ps));
     }
     Ok(())
 }
@@ -173,6 +188,9 @@ impl Network {
                 linked[l.a as usize] = true;
                 linked[l.b as usize] = true;
             }
+        }
+        if let Some(nvlink) = self.nvlink {
+            check_nvlink(nvlink).map_err(|problem| TopologyError::NvLinkValue { problem })?;
         }
         if !self.nodes.iter().any(|n| n.kind == NodeKind::Host) {
             return Err(TopologyError::NoHost);
