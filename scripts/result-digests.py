@@ -93,6 +93,7 @@ SMALL = {
     "studies/shared-cluster-month": ["cluster.gpus=2048", "jobs.count=60", "jobs.max_gpus=1024", "topology.servers_per_pod=16"],
     "studies/spares": [],
     "studies/contended-jobs": [],
+    "studies/spraying": [],
     "studies/storage-beside-training": [],
     "studies/topology-search-10k": ["workload.analytic=all", "sweep.samples=2"],
     "studies/topologies-13b": ["workload.seq=64", "workload.global_batch=8"],

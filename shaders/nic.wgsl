@@ -184,10 +184,14 @@ fn timeout(n: u32, event: EventKey) -> bool {
         let tx = flow_base + due;
         let retries = flow_tx[tx].retries + 1u;
         flow_tx[tx].retries = retries;
-        if !has_mode(MODE_NS3_LOSS) {
-            halve_loss_window(tx, event.t);
+        if takes_any_order() {
+            time_out(due, event.t);
+        } else {
+            if !has_mode(MODE_NS3_LOSS) {
+                halve_loss_window(tx, event.t);
+            }
+            step_back(tx);
         }
-        step_back(tx);
         // Nothing is outstanding now; the next packet sets a deadline anew.
         flow_tx[tx].rto_at = NEVER;
         if retries > exps[exp_row].rto_retries {
@@ -231,10 +235,14 @@ fn kick(n: u32, event: EventKey) {
 
 // Whether the queue pair in row `tx` has something to send and its windows let it.
 fn may_send(tx: u32, paused: bool) -> bool {
-    if paused || flow_tx[tx].snd_nxt >= flow_tx[tx].size {
+    if paused {
         return false;
     }
-    return is_within_windows(tx);
+    if takes_any_order() {
+        return has_data(tx) && is_within_windows(tx, outstanding(tx));
+    }
+    let snd_nxt = flow_tx[tx].snd_nxt;
+    return snd_nxt < flow_tx[tx].size && is_within_windows(tx, snd_nxt - flow_tx[tx].snd_una);
 }
 
 // The queue pair whose turn it is, its timers run; if there is none, the timer is set.
@@ -325,6 +333,19 @@ fn send_ack(n: u32) -> Sending {
     return Sending(p, nics[nic_base + n].tx_ack);
 }
 
+// Takes the next packet of queue pair `f` off what is left to send.
+fn next_packet(f: u32) -> NextPacket {
+    let tx = flow_base + f;
+    let any_order = takes_any_order();
+    if any_order && flow_tx[tx].lost > 0u {
+        return take_lost(f);
+    }
+    let seq = flow_tx[tx].snd_nxt;
+    let payload = u32(min(flow_tx[tx].send_end - seq, u64(exp_payload)));
+    flow_tx[tx].snd_nxt = seq + u64(select(payload, exp_payload, any_order));
+    return NextPacket(seq, payload);
+}
+
 // Makes the next packet of queue pair `f`.
 fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
     let p = own.free_head;
@@ -336,13 +357,12 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
     let tx = flow_base + f;
     own.free_head = packets[pk].next;
     own.free_n -= 1u;
-    let snd_nxt = flow_tx[tx].snd_nxt;
-    let full_payload = exp_payload;
-    let payload = u32(min(flow_tx[tx].send_end - snd_nxt, u64(full_payload)));
+    let next = next_packet(f);
+    let payload = next.payload;
     let wire = payload + exp_data_overhead;
     let clock = u64(exp_clock_ps);
     var x = nics[nic_base + n].tx_full;
-    if payload != full_payload {
+    if payload != exp_payload {
         x = tx_time(wire, nics[nic_base + n].rate, clock);
     }
     var gap = x;
@@ -350,7 +370,7 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
         gap = tx_time(wire, flow_tx[tx].rate, clock);
     }
     packets[pk].flow = f;
-    details[pk].seq = snd_nxt;
+    details[pk].seq = next.seq;
     details[pk].sent_at = event.t;
     packets[pk].payload = payload;
     packets[pk].meta_ = wire | (KIND_DATA << META_KIND_SHIFT);
@@ -358,26 +378,24 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
     var path = flow_tx[tx].path_first;
     let n_paths = flow_tx[tx].n_paths;
     if n_paths > 1u {
-        let draw = hash32(flow_tx[tx].flow_id, flow_tx[tx].n_sent, 0u, exps[exp_row].routing_seed);
-        path += draw % n_paths * flow_tx[tx].path_len;
+        path += path_of(flow_tx[tx].flow_id, flow_tx[tx].n_sent, 0u, n_paths) * flow_tx[tx].path_len;
     }
     packets[pk].path = path;
     flow_tx[tx].n_sent += 1u;
-    if snd_nxt == flow_tx[tx].snd_una {
+    if flow_tx[tx].rto_at == NEVER {
         let rto_at = event.t + exps[exp_row].rto;
         flow_tx[tx].rto_at = rto_at;
         own.rto = min(own.rto, rto_at);
     }
-    flow_tx[tx].snd_nxt = snd_nxt + u64(payload);
     flow_tx[tx].sent_bytes += u64(payload);
     flow_tx[tx].last_wire = wire;
     flow_tx[tx].next_avail = event.t + gap;
     let msg = flow_tx[tx].msg_send;
-    if msg != NONE && snd_nxt + u64(payload) == flow_tx[tx].send_end {
+    if msg != NONE && flow_tx[tx].snd_nxt >= flow_tx[tx].send_end {
         let follow = tasks[task_base + msg].follow;
         flow_tx[tx].msg_send = follow;
         if follow != NONE {
-            flow_tx[tx].send_end += tasks[task_base + follow].bytes;
+            flow_tx[tx].send_end = next_start(flow_tx[tx].send_end) + tasks[task_base + follow].bytes;
         }
     }
     return Sending(p, x);

@@ -59,9 +59,8 @@ fn halve_loss_window(tx: u32, now: u64) {
     flow_tx[tx].window_at = now;
 }
 
-// Whether fewer bytes of the queue pair in row `tx` are outstanding than congestion control and the loss window allow.
-fn is_within_windows(tx: u32) -> bool {
-    let outstanding = flow_tx[tx].snd_nxt - flow_tx[tx].snd_una;
+// Whether `outstanding` bytes of the queue pair in row `tx` are fewer than congestion control and the loss window allow.
+fn is_within_windows(tx: u32, outstanding: u64) -> bool {
     let win = flow_tx[tx].win;
     let loss_window = flow_tx[tx].loss_window;
     return (win == 0lu || outstanding < win) && (loss_window == 0lu || outstanding < loss_window);

@@ -19,44 +19,77 @@ fn is_nack_due(rx: u32, seq: u64, now: u64) -> bool {
     return true;
 }
 
+// What `take_in_order` returns: the kind of the answer, and whether one is due.
+struct Answer {
+    kind: u32,
+    due: bool,
+}
+
+// The packet from byte `seq` on with `payload` bytes has arrived in row `rx`, where the sender goes back N.
+fn take_in_order(rx: u32, seq: u64, payload: u32, now: u64) -> Answer {
+    let expected = flow_rx[rx].expected;
+    if seq > expected {
+        return Answer(KIND_NACK, is_nack_due(rx, seq, now));
+    }
+    if !has_mode(MODE_NS3_LOSS) {
+        flow_rx[rx].nack_seq = NEVER;
+    }
+    if seq < expected {
+        return Answer(KIND_ACK, true);
+    }
+    flow_rx[rx].expected = expected + u64(payload);
+    return Answer(KIND_ACK, is_ack_due(rx));
+}
+
+// Whether the expected byte, which has just grown, is one that is acknowledged at once.
+fn is_ack_due(rx: u32) -> bool {
+    let expected = flow_rx[rx].expected;
+    let milestone = expected >= flow_rx[rx].milestone;
+    if milestone {
+        flow_rx[rx].milestone += exps[exp_row].ack_interval;
+    }
+    return milestone || expected % exps[exp_row].chunk == 0lu || expected >= flow_rx[rx].msg_end;
+}
+
 // Data packet `p` has arrived whole at NIC `n`. Returns whether an answer was queued; the data packet's record becomes the
 // answer, or is held until the next one.
 fn on_data(n: u32, p: u32, now: u64) -> bool {
     let pk = packet_base + p;
-    let rx = flow_base + packets[pk].flow;
-    let payload = u64(packets[pk].payload);
+    let f = packets[pk].flow;
+    let rx = flow_base + f;
+    let payload = packets[pk].payload;
     let seq = details[pk].seq;
-    let expected = flow_rx[rx].expected;
-    flow_rx[rx].arrived_bytes += payload;
+    flow_rx[rx].arrived_bytes += u64(payload);
     var answer = KIND_ACK;
-    var due = true;
-    if seq == expected {
-        let reached = expected + payload;
-        flow_rx[rx].expected = reached;
-        if !has_mode(MODE_NS3_LOSS) {
-            flow_rx[rx].nack_seq = NEVER;
+    var due = false;
+    var offset = 0lu;
+    if takes_any_order() {
+        let is_expected = seq == flow_rx[rx].expected;
+        let taken = take_in(f, seq);
+        if is_expected {
+            due = is_ack_due(rx);
         }
-        let milestone = reached >= flow_rx[rx].milestone;
-        if milestone {
-            flow_rx[rx].milestone += exps[exp_row].ack_interval;
-        }
-        let msg_end = flow_rx[rx].msg_end;
-        due = milestone || reached % exps[exp_row].chunk == 0lu || reached >= msg_end;
-        let msg = flow_rx[rx].msg;
-        if reached == msg_end && msg != NONE {
-            delivered(msg, now);
-            let follow = tasks[task_base + msg].follow;
-            flow_rx[rx].msg = follow;
-            if follow != NONE {
-                flow_rx[rx].msg_end = msg_end + tasks[task_base + follow].bytes;
-            }
-        }
-    } else if seq > expected {
-        answer = KIND_NACK;
-        due = is_nack_due(rx, seq, now);
-    } else if !has_mode(MODE_NS3_LOSS) {
-        flow_rx[rx].nack_seq = NEVER;
+        due = due || taken.now;
+        offset = taken.offset;
+    } else {
+        let taken = take_in_order(rx, seq, payload, now);
+        answer = taken.kind;
+        due = taken.due;
     }
+    let arrived = flow_rx[rx].msg;
+    var msg = arrived;
+    while msg != NONE {
+        let msg_end = flow_rx[rx].msg_end;
+        if flow_rx[rx].expected < msg_end {
+            break;
+        }
+        msg = tasks[task_base + msg].follow;
+        flow_rx[rx].msg = msg;
+        if msg != NONE {
+            flow_rx[rx].msg_end = next_start(msg_end) + tasks[task_base + msg].bytes;
+        }
+    }
+    delivered(arrived, msg);
     if !due {
         packets[pk].next = flow_rx[rx].held;
         flow_rx[rx].held = p;
@@ -70,14 +103,13 @@ fn on_data(n: u32, p: u32, now: u64) -> bool {
         flow_rx[rx].cnp_t = now + cnp_interval;
     }
     packets[pk].meta_ = new_meta;
-    details[pk].seq = flow_rx[rx].expected;
+    details[pk].seq = flow_rx[rx].expected | (offset << PSN_OFFSET_SHIFT);
     packets[pk].payload = flow_rx[rx].held;
     flow_rx[rx].held = NONE;
     var path = flow_rx[rx].path_first;
     let n_paths = flow_rx[rx].n_paths;
     if n_paths > 1u {
-        let draw = hash32(flow_rx[rx].flow_id, flow_rx[rx].n_acks, 1u, exps[exp_row].routing_seed);
-        path += draw % n_paths * flow_rx[rx].path_len;
+        path += path_of(flow_rx[rx].flow_id, flow_rx[rx].n_acks, 1u, n_paths) * flow_rx[rx].path_len;
     }
     packets[pk].path = path;
     flow_rx[rx].n_acks += 1u;

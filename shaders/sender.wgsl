@@ -11,14 +11,39 @@ fn free_packet(p: u32) {
 fn on_ack(n: u32, p: u32, event: EventKey) {
     let pk = packet_base + p;
     let f = packets[pk].flow;
-    let seq = details[pk].seq;
     let meta_word = packets[pk].meta_;
     let cnp = (meta_word & META_CNP) != 0u;
     if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
         let oldest = flow_tx[flow_base + f].msg_ack;
         let sent_at = details[pk].sent_at;
-        let loss = packet_kind(meta_word) == KIND_NACK && is_news(f, sent_at);
-        let acked = advance_una(f, seq, loss, sent_at, event.t);
+        let before = flow_tx[flow_base + f].snd_una;
+        var seq = details[pk].seq;
+        var news: News;
+        if takes_any_order() {
+            news = acknowledge(f, seq, sent_at, event.t);
+            seq &= PSN_BYTE_MASK;
+            details[pk].seq = seq;
+        } else {
+            let loss = packet_kind(meta_word) == KIND_NACK && is_news(f, sent_at);
+            news = News(advance_una(f, seq, loss, event.t), loss);
+        }
+        let tx = flow_base + f;
+        if news.acked > 0lu && !news.loss {
+            grow_loss_window(tx, sent_at, event.t);
+        }
+        let una = flow_tx[tx].snd_una;
+        if una >= flow_tx[tx].snd_nxt {
+            flow_tx[tx].rto_at = NEVER;
+        } else if una > before {
+            let rto_at = event.t + exps[exp_row].rto;
+            if flow_tx[tx].rto_at == NEVER {
+                own.rto = min(own.rto, rto_at);
+            }
+            flow_tx[tx].rto_at = rto_at;
+        }
+        if una >= flow_tx[tx].size {
+            finish(tx, event.t);
+        }
         var rtt = 0lu;
         if exp_cc == CC_TIMELY || exp_cc == CC_SWIFT || exp_rtt_cap > 0u {
             rtt = event.t - details[pk].sent_at;
@@ -40,7 +65,7 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
                 dctcp_on_ack(n, f, seq, cnp);
             }
             case CC_SWIFT: {
-                swift_on_ack(n, f, acked, rtt, loss, event.t);
+                swift_on_ack(n, f, news.acked, rtt, news.loss, event.t);
             }
             default: {
             }
@@ -72,58 +97,38 @@ fn grow_loss_window(tx: u32, sent_at: u64, now: u64) {
     }
 }
 
-// What the sequence number says: progress, a step back, the end. `nack`: the data sent at `sent_at` showed a loss. Returns the bytes
-// that it acknowledges anew.
-fn advance_una(f: u32, seq: u64, nack: bool, sent_at: u64, now: u64) -> u64 {
+// What the sequence number says: progress, or a step back. `loss`: it shows a loss. Returns the bytes that it acknowledges anew.
+fn advance_una(f: u32, seq: u64, loss: bool, now: u64) -> u64 {
     let tx = flow_base + f;
     let before = flow_tx[tx].snd_una;
     let una = max(before, seq);
-    let progress = una != before;
-    if progress {
-        flow_tx[tx].snd_una = seq;
-        flow_tx[tx].retries = 0u;
-        flow_tx[tx].stalls = 0u;
-        var oldest = flow_tx[tx].msg_ack;
-        while oldest != NONE {
-            let ack_end = flow_tx[tx].ack_end;
-            if seq < ack_end {
-                break;
-            }
-            oldest = tasks[task_base + oldest].follow;
-            flow_tx[tx].msg_ack = oldest;
-            if oldest != NONE {
-                flow_tx[tx].ack_end = ack_end + tasks[task_base + oldest].bytes;
-            }
-        }
+    if una != before {
+        reach(tx, una);
     }
-    if nack && !has_mode(MODE_NS3_LOSS) {
+    if loss && !has_mode(MODE_NS3_LOSS) {
         halve_loss_window(tx, now);
-    } else if progress {
-        grow_loss_window(tx, sent_at, now);
     }
-    if flow_tx[tx].snd_nxt < una || nack {
+    if flow_tx[tx].snd_nxt < una || loss {
         step_back(tx);
     }
-    if nack && !progress {
+    if loss && una == before {
         stall(f, now);
     }
-    if una >= flow_tx[tx].snd_nxt {
-        flow_tx[tx].rto_at = NEVER;
-    } else if progress {
-        flow_tx[tx].rto_at = now + exps[exp_row].rto;
-    }
-    if una >= flow_tx[tx].size {
-        flow_tx[tx].flags |= QP_FINISHED;
-        flow_tx[tx].rto_at = NEVER;
-        flow_tx[tx].loss_window = 0lu;
-        flow_tx[tx].back_at = 0lu;
-        flow_tx[tx].window_at = 0lu;
-        if flow_tx[tx].start != NEVER {
-            flow_tx[tx].finish = now;
-            atomicSub(&shared_words[shared_base + SHARED_FLOWS_LEFT], 1u);
-        }
-    }
     return una - before;
+}
+
+// Ends the work of the queue pair in row `tx`, of which everything posted is acknowledged.
+fn finish(tx: u32, now: u64) {
+    flow_tx[tx].flags |= QP_FINISHED;
+    flow_tx[tx].rto_at = NEVER;
+    flow_tx[tx].loss_window = 0lu;
+    flow_tx[tx].back_at = 0lu;
+    flow_tx[tx].window_at = 0lu;
+    forget(tx);
+    if flow_tx[tx].start != NEVER {
+        flow_tx[tx].finish = now;
+        atomicSub(&shared_words[shared_base + SHARED_FLOWS_LEFT], 1u);
+    }
 }
 
 // A NACK that brought no progress: a pause of random length, so that flows whose losses keep step with each other's fall out of

@@ -7,8 +7,9 @@
 // Tasks that end at this instant, first released first.
 var<private> chain_head: u32;
 var<private> chain_tail: u32;
-// The message that has arrived whole; messages that were acknowledged, from the first up to but not the last.
-var<private> delivered_message: u32;
+// Messages that have arrived whole, and messages that were acknowledged: each from the first up to but not the last.
+var<private> delivered_from: u32;
+var<private> delivered_until: u32;
 var<private> acked_from: u32;
 var<private> acked_until: u32;
 
@@ -16,7 +17,8 @@ var<private> acked_until: u32;
 fn begin_chain() {
     chain_head = NONE;
     chain_tail = NONE;
-    delivered_message = NONE;
+    delivered_from = NONE;
+    delivered_until = NONE;
     acked_from = NONE;
     acked_until = NONE;
 }
@@ -58,10 +60,10 @@ fn due(n: u32, now: u64) -> bool {
     return false;
 }
 
-// Message `i` has arrived whole.
-fn delivered(i: u32, now: u64) {
-    tasks[task_base + i].got = now;
-    delivered_message = i;
+// Messages from `first` up to but not `until`, one after another on a queue pair, have arrived whole.
+fn delivered(first: u32, until: u32) {
+    delivered_from = first;
+    delivered_until = until;
 }
 
 // Messages from `first` up to but not `until`, one after another on a queue pair, are acknowledged.
@@ -73,9 +75,10 @@ fn acknowledged(first: u32, until: u32) {
 // Follows what the event at NIC `n` has set off until nothing ends at this instant any more.
 fn drain(n: u32, now: u64) {
     loop {
-        if delivered_message != NONE {
-            let row = task_base + delivered_message;
-            delivered_message = NONE;
+        if delivered_from != delivered_until {
+            let row = task_base + delivered_from;
+            delivered_from = tasks[row].follow;
+            tasks[row].got = now;
             release_all(n, tasks[row].got_first, tasks[row].got_n, now);
             continue;
         }
@@ -196,7 +199,7 @@ fn post(n: u32, f: u32, now: u64) -> bool {
         }
         task_start(n, f, now);
         tasks[row].at = now;
-        flow_tx[tx].size += tasks[row].bytes;
+        flow_tx[tx].size = next_start(flow_tx[tx].size) + tasks[row].bytes;
         flow_tx[tx].msg_post = tasks[row].follow;
     }
     return must_kick;

@@ -48,7 +48,8 @@ macro_rules! for_each_routing_policy {
     ($declare:ident) => {
         $declare! {
             "ecmp" |keys| Box::new(ecmp::Ecmp { seed: keys.seed }), "a flow keeps one, by the hash of its addresses and ports";
-            "spray" |keys| Box::new(spray::Spray { seed: keys.seed, max_paths: keys.max_paths }), "packets of a flow take all in turn";
+            "spray" |keys| Box::new(spray::Spray { seed: keys.seed, max_paths: keys.max_paths }), "each packet of a flow takes one at random";
+            "round-robin" |keys| Box::new(round_robin::RoundRobin { seed: keys.seed, max_paths: keys.max_paths }), "packets of a flow take all in turn, from a random one on each time";
             "destination" |keys| Box::new(destination::Destination { seed: keys.seed }), "all flows to a host take one, consecutive hosts the next one (D-mod-k, as InfiniBand routes)";
         }
     };

@@ -85,7 +85,9 @@ fn print(report: &FoldReport) {
         say("fidelity.fast_forward is \"off\" here; it was folded as \"exact\" folds it");
     }
     if stats.partitions == 0 {
-        say("nothing of it is folded: it has no collectives or programs, or output.rtt samples its round trips");
+        say(
+            "nothing of it is folded: it has no collectives or programs, output.rtt samples its round trips, or transport.loss_recovery is \"selective\"",
+        );
         return;
     }
     let hops = explanation.hops();

@@ -16,7 +16,7 @@
 /// The header of the experiment comes first and alone, because the other tables are found by it. Then come tables whose rows are entities in the
 /// world of a batch. Tables under `engine` are used by engines only:
 /// - `packets`, `details` and `ints` grow while an experiment runs, which rows of a column shared with others cannot;
-/// - `wires`, `clocks`, `shared`, `plans`, `order` and `rtts` are words and lists that belong to rows of several tables at once;
+/// - `wires`, `clocks`, `shared`, `plans`, `order`, `rtts` and `psn_bits` are words and lists that belong to rows of several tables at once;
 /// - `paths`, `edges`, `signals`, `gates` and `servers` describe connections; only systems read them, while they run.
 macro_rules! every_table {
     ($then:ident! $($arguments:tt)*) => {
@@ -62,6 +62,9 @@ macro_rules! every_table {
                 paths: PortIdx, path_base x 1 of path_len, as ("paths", "u32", "path_base"), written by [];
                 /// Samples of round-trip times, `rtt_cap` for each queue pair.
                 rtts: RttSample, rtt_base x 1 of rtt_len, as ("rtts", "RttSample", "rtt_base"), written by [nic];
+                /// Packets in any order: bits of each queue pair, `psn_range` for packets that its receiver has and `psn_range` for packets that its sender
+                /// knows to have arrived.
+                psn_bits: u32, bits_base x 1 of bits_len, as ("psn_bits", "u32", "bits_base"), written by [nic];
                 /// Tasks that are released by tasks and gates, or signals where `EDGE_SIGNAL` is set.
                 edges: u32, edge_base x 1 of edge_len, as ("edges", "u32", "edge_base"), written by [];
                 /// Edges to gates.

@@ -95,6 +95,10 @@ pub mod mode {
     pub const RATES: u32 = 1 << 18;
     /// Loss recovery as in the reference simulator (ns-3), instead of that of network adapters.
     pub const NS3_LOSS: u32 = 1 << 19;
+    /// Receivers take packets in any order, and senders send only those again that are missing.
+    pub const SELECTIVE: u32 = 1 << 21;
+    /// Packets of a queue pair take its paths in turn, not at random.
+    pub const IN_TURN: u32 = 1 << 22;
 }
 
 /// The metric of a partition that must be steady before it is skipped.
@@ -157,6 +161,14 @@ pub mod meta {
     pub const INT_SHIFT: u32 = 24;
     /// Bits of that number, before the shift.
     pub const INT_MASK: u32 = 7;
+}
+
+/// The sequence number of an ACK where packets are taken in any order.
+pub mod psn {
+    /// Position of the first bit of the offset, which counts packets.
+    pub const OFFSET_SHIFT: u32 = 44;
+    /// Bits that hold the next byte expected.
+    pub const BYTE_MASK: u64 = (1 << 44) - 1;
 }
 
 /// Bits of [`FlowTx::flags`].
@@ -259,6 +271,10 @@ rows! {
         rtt_base: u32,
         /// Number of RTT samples that there is space for: `rtt_cap` per queue pair.
         rtt_len: u32,
+        /// First word in `psn_bits`.
+        bits_base: u32,
+        /// Number of words in `psn_bits`; 0 unless packets are taken in any order.
+        bits_len: u32,
         /// First row in `tasks`.
         task_base: u32,
         /// Number of tasks.
@@ -337,6 +353,10 @@ rows! {
         chunk: u64,
         /// Loss recovery of ns-3: least time between two NACKs for the same byte, in ps.
         nack_interval: u64,
+        /// Packets in any order: most packets between the oldest that is not acknowledged and the next new one; a multiple of 32.
+        psn_range: u32,
+        /// Packets in any order: number of packets after which a missing one is lost; 0: chosen by the number of paths.
+        packet_threshold: u32,
         /// Least time between two congestion notifications of a queue pair, in ps.
         cnp_interval: u64,
         /// Retransmission timeout, in ps.
@@ -654,6 +674,16 @@ rows! {
         back_at: u64,
         /// With a loss window: time of the window's last change, in ps.
         window_at: u64,
+        /// Packets in any order: the search for lost packets goes on from this byte.
+        rtx_next: u64,
+        /// Packets in any order: what is missing below this byte is lost.
+        rtx_end: u64,
+        /// Packets in any order: `snd_nxt` when it last sent a packet again.
+        resent: u64,
+        /// Packets in any order: number of packets beyond `snd_una` that have arrived.
+        sacked: u32,
+        /// Packets in any order: number of lost packets that wait to be sent again.
+        lost: u32,
         /// Time at which it starts, in ps.
         start: u64,
         /// Time of its last acknowledgement, in ps.
@@ -724,8 +754,8 @@ rows! {
         nic: NicIdx,
         /// The message that is arriving.
         msg: TaskIdx,
-        /// Fills the row; always 0.
-        pad0: u32,
+        /// Packets in any order: number of packets beyond the expected one that have arrived.
+        beyond: u32,
     }
 
     /// An action of a rank: it takes time, or posts a message. Only its owner writes it, except `got`, which the receiving NIC writes.
@@ -823,7 +853,8 @@ rows! {
     PacketDetails {
         /// Lineage of the arrival at [`Packet::t`].
         d: Lineage,
-        /// Data: first payload byte; ACK, NACK: next byte expected.
+        /// Data: first payload byte; ACK, NACK: next byte expected. Packets in any order: an ACK has in the bits from [`psn::OFFSET_SHIFT`] on how many
+        /// packets after that byte the data packet is that it answers.
         seq: u64,
         /// Data: time at which its sender began to send it. ACK, NACK: the same time of the data packet that it answers.
         sent_at: u64,
@@ -879,6 +910,12 @@ impl Exp {
     #[inline]
     pub fn step_end(&self) -> u64 {
         (self.now + self.step).min(self.time_limit)
+    }
+
+    /// Whether folding knows all of the state: not samples of round-trip times, and not the bits of packets in any order.
+    #[inline]
+    pub fn may_fold(&self) -> bool {
+        self.rtt_cap == 0 && self.modes & mode::SELECTIVE == 0
     }
 
     /// Whether round-trip times are needed.

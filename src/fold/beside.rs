@@ -38,11 +38,11 @@ impl Beside {
     }
 }
 
-/// Whether experiment `t` runs on the host: two of its NICs are linked to each other; or it has a task graph, samples no round-trip times, and may skip
+/// Whether experiment `t` runs on the host: two of its NICs are linked to each other; or it has a task graph, is one that may be folded, and may skip
 /// steady phases or may be known. It leaves the host once it is handed over.
 fn is_hosts(t: &Tables) -> bool {
     let e = &t.exps[0];
-    links_nics(t) || e.modes & (mode::STEADY | mode::MUST_GAIN) != 0 && !t.tasks.is_empty() && e.rtt_cap == 0
+    links_nics(t) || e.modes & (mode::STEADY | mode::MUST_GAIN) != 0 && !t.tasks.is_empty() && e.may_fold()
 }
 
 /// Folds slice after slice until the device's slice is over, nothing is left for the cores, or an experiment fails. Asks the device to end its slice by

@@ -49,6 +49,18 @@ pub enum LossRecovery {
     Adapter,
     /// Recovery of the reference simulator (ns-3): one NACK every `nack_interval_ps`; each NACK is a step back; the rate stays the same.
     Ns3,
+    /// Receivers take packets in any order, and senders send only those again that are missing.
+    Selective,
+}
+
+/// Largest range of packets in any order. An ACK's offset has 20 bits.
+const LARGEST_PSN_RANGE: u64 = 1_048_544;
+
+/// Most packets between the oldest that is not acknowledged and the next new one, where packets are taken in any order. `window`: the largest bandwidth-delay
+/// product in packets; `given`: the key, 0 if it is chosen.
+pub fn psn_range(window: u64, given: u32) -> u64 {
+    let packets = if given == 0 { window.saturating_mul(4).max(64) } else { u64::from(given) };
+    packets.min(LARGEST_PSN_RANGE).next_multiple_of(32)
 }
 
 /// ECN thresholds of a port, which depend on its link rate.
@@ -73,6 +85,8 @@ pub struct Transport {
     pub seed: u32,
     /// Seed for packet spraying.
     pub routing_seed: u32,
+    /// Whether packets of a flow take its paths in turn, not at random.
+    pub spray_in_turn: bool,
     /// Payload of a full data packet.
     pub payload: u32,
     /// Bytes of a data packet on the wire beside its payload.
@@ -87,6 +101,10 @@ pub struct Transport {
     pub loss_recovery: LossRecovery,
     /// Loss recovery of ns-3: least time between two NACKs for the same byte.
     pub nack_interval_ps: u64,
+    /// Packets in any order: most packets between the oldest that is not acknowledged and the next new one. 0: four bandwidth-delay products.
+    pub psn_range: u32,
+    /// Packets in any order: number of packets after which a missing one counts as lost. 0: 1 on a single path, else a bandwidth-delay product.
+    pub packet_threshold: u32,
     /// Least time between two congestion notifications of a queue pair.
     pub cnp_interval_ps: u64,
     /// Time without progress after which a queue pair sends again.

@@ -57,7 +57,7 @@ fn threads_agree(name: &str, t: &OwnedTables, threads: usize) -> u32 {
 #[test]
 fn threads_change_no_table_of_task_graphs() {
     let mut waited = 0;
-    for seed in 3_000..3_012 {
+    for seed in (3_000..3_012).chain(random::SELECTIVE..random::SELECTIVE + 12) {
         let g = gpu_graphs::case(seed);
         waited += threads_agree(&g.name, &gpu_graphs::tables(&g, OPTIONS).tables, THREADS[seed as usize % 3]);
     }
@@ -67,7 +67,7 @@ fn threads_change_no_table_of_task_graphs() {
 
 #[test]
 fn threads_change_no_table_of_flows() {
-    for seed in 3_000..3_010 {
+    for seed in (3_000..3_010).chain(random::SELECTIVE..random::SELECTIVE + 10) {
         let t = engine::tables(&random::case(seed), OPTIONS).tables;
         threads_agree(&format!("random {seed}"), &t, THREADS[seed as usize % 3]);
     }

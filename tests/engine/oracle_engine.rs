@@ -82,13 +82,20 @@ fn engine_and_oracle_agree_on_swift() {
     assert!(paused > 40 && lost > 10, "{paused} of 400 cases paused, {lost} lost packets");
 }
 
+#[test]
+fn engine_and_oracle_agree_on_packets_in_any_order() {
+    let [paused, lost, _] = compare(random::SELECTIVE, random::SELECTIVE + 400);
+    assert!(paused > 40 && lost > 10, "{paused} of 400 cases paused, {lost} lost packets");
+}
+
 /// More of the same, for as long as the soak lasts (`HYPERFOLD_SOAK_MINUTES` for all soak tests together).
 #[test]
 #[ignore = "soak: random cases for minutes; scripts/test.sh --soak and CI run it"]
 fn soak_engine_and_oracle_agree() {
     let seeds = support::soak::third(|from| {
         compare(from, from + 500);
+        compare(random::SELECTIVE + from, random::SELECTIVE + from + 500);
         500
     });
-    println!("{seeds} cases agree");
+    println!("{seeds} cases agree, and as many with packets in any order");
 }

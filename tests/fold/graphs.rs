@@ -95,7 +95,7 @@ pub fn same(name: &str, folded: &OwnedTables, plain: &OwnedTables) {
 #[test]
 fn partitions_change_nothing() {
     let (mut folded, mut coupled) = (0, 0);
-    for seed in (0..300).chain(random::SWIFT..random::SWIFT + 100) {
+    for seed in (0..300).chain(random::SWIFT..random::SWIFT + 100).chain(random::SELECTIVE..random::SELECTIVE + 60) {
         let g = gpu_graphs::case(seed);
         let mut plain = gpu_graphs::tables(&g, OPTIONS).tables;
         let mut got = plain.clone();
@@ -130,7 +130,11 @@ fn remembered(engine: &mut FoldEngine, seed: u64) -> Option<(FoldStats, bool)> {
 fn what_is_remembered_changes_nothing() {
     let (mut hits, mut misses, mut less) = (0, 0, 0);
     let mut engine = FoldEngine::default();
-    for seed in (0..300).chain(0..300).chain(random::SWIFT..random::SWIFT + 100) {
+    for seed in (0..300)
+        .chain(0..300)
+        .chain(random::SWIFT..random::SWIFT + 100)
+        .chain(random::SELECTIVE..random::SELECTIVE + 60)
+    {
         if let Some((stats, fewer)) = remembered(&mut engine, seed) {
             hits += stats.hits;
             misses += stats.misses;

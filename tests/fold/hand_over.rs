@@ -24,7 +24,7 @@ const AFTER: [u64; 5] = [0, 15, 40, 70, 95];
 fn whoever_steps_it_afterwards_comes_to_the_same() {
     let pool = Arc::new(rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap());
     let (mut on_cores, mut beside, mut known) = (0, 0, 0);
-    for seed in (0..200).chain(random::SWIFT..random::SWIFT + 40) {
+    for seed in (0..200).chain(random::SWIFT..random::SWIFT + 40).chain(random::SELECTIVE..random::SELECTIVE + 40) {
         let g = gpu_graphs::case(seed);
         let start = gpu_graphs::tables(&g, OPTIONS).tables;
         let mut plain = start.clone();

@@ -45,7 +45,7 @@ fn small_networks_end_as_on_the_cpu() {
 
 #[test]
 fn task_graphs_end_as_on_the_cpu() {
-    for seed in (0..25).chain(random::SWIFT..random::SWIFT + 5) {
+    for seed in (0..25).chain(random::SWIFT..random::SWIFT + 5).chain(random::SELECTIVE..random::SELECTIVE + 12) {
         let g = gpu_graphs::case(seed);
         all_orders(&g.name, &gpu_graphs::tables(&g, BuildOptions::default()).tables);
     }

@@ -64,7 +64,7 @@ fn random_networks() {
 #[test]
 fn task_graphs() {
     let kernels = Kernels::right();
-    for seed in (0..50).chain(random::SWIFT..random::SWIFT + 10) {
+    for seed in (0..50).chain(random::SWIFT..random::SWIFT + 10).chain(random::SELECTIVE..random::SELECTIVE + 24) {
         let g = gpu_graphs::case(seed);
         let options = BuildOptions { exp_id: seed as u32, rtt_cap: 4 * (seed as u32 % 3), ..Default::default() };
         parity(kernels, &g.name, &mut gpu_graphs::tables(&g, options).tables, 250);

@@ -136,6 +136,56 @@ fn spraying_names_what_receivers_make_of_reordering() {
     assert!(!said.contains("go-back-N"), "{said}");
 }
 
+/// A permutation of 128 hosts over a fat tree at full load, whose packets take all paths; receivers take them in any order.
+const PERMUTATION: &str = r#"
+name = "permutation"
+[base]
+cluster = { gpus = 128, gpus_per_server = 1 }
+topology = { kind = "fat-tree", k = 8, link_gbps = 400, link_delay_ns = 500 }
+workload = { kind = "traffic", pattern = "permutation", bytes = 4000000 }
+transport = { payload_bytes = 4096, loss_recovery = "selective", cc = "none" }
+[axes]
+"routing.policy" = ["spray", "round-robin"]
+"#;
+
+#[test]
+fn packets_in_any_order_fill_all_paths() {
+    let (folder, said) = ran(PERMUTATION, &[]);
+    assert!(!said.contains("go-back-N"), "{said}");
+    // 977 packets, each with 48 bytes of headers, at 400 Gb/s; six links there and back, and five switches that store and forward a packet.
+    let (wire, delays, switches) = (4e6 + 977.0 * 48.0, 12.0 * 500.0, 5.0 * 4144.0 * 8.0 / 400.0);
+    let ideal = wire * 8.0 / 400.0 + delays + switches;
+    let [spray, in_turn] = numbers(&folder, "results", "makespan_ns").try_into().unwrap();
+    assert!(in_turn > ideal && in_turn < 1.05 * ideal, "{in_turn} ns, ideal {ideal} ns");
+    assert!(spray > in_turn && spray < 1.25 * ideal, "{spray} ns, ideal {ideal} ns");
+    // HPCC reads telemetry of other switches each time, and a run says so.
+    let (_, said) = ran(&PERMUTATION.replace("cc = \"none\"", "cc = \"hpcc\"").replace("4000000", "40000"), &[]);
+    assert!(said.contains("HPCC compares the telemetry"), "{said}");
+}
+
+#[test]
+fn only_missing_packets_are_sent_again() {
+    // A sender has at most 64 packets out, so the buffer is a smaller one.
+    let sweep = INCAST
+        .replace("cc = \"none\"", "cc = \"none\", loss_recovery = \"selective\"")
+        .replace("33554432", "8388608")
+        .replace("buffer_mib = 5", "buffer_mib = 0.5")
+        .replace("[2, 4, 8, 16]", "[4, 8, 16]");
+    let (folder, _) = ran(&sweep, &[]);
+    let columns = ["drops", "retransmissions", "makespan_ns"].map(|column| numbers(&folder, "results", column));
+    for (i, senders) in [4.0, 8.0, 16.0].into_iter().enumerate() {
+        let [drops, again, time] = columns.each_ref().map(|values| values[i]);
+        let packets = senders * 2048.0;
+        assert!(drops > 0.01 * packets, "{drops} drops of {packets} packets");
+        // Nothing else is dropped on the way back, so each drop is sent again once.
+        assert_eq!(again, drops, "{senders} senders");
+        let ideal = packets * 4144.0 * 8.0 / 100.0;
+        // Of four senders one loses its last packets twice, and waits for a timeout.
+        let timeout = if senders == 4.0 { 4_194e3 } else { 0.0 };
+        assert!(time < 1.1 * ideal + timeout, "{senders} senders take {time} ns, {ideal} ns at the port's rate");
+    }
+}
+
 #[test]
 fn marks_count_at_every_port() {
     let sweep = r#"

@@ -285,6 +285,9 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         chunk: int("L2_CHUNK_SIZE"),
         loss_recovery: LossRecovery::Ns3,
         nack_interval_ps: 500_000_000,
+        spray_in_turn: false,
+        psn_range: 0,
+        packet_threshold: 0,
         cnp_interval_ps: 0,
         // The reference has no retransmission timer; a second is longer than any case.
         rto_ps: 1_000_000_000_000,

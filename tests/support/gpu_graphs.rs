@@ -8,7 +8,7 @@ use hyperfold_llm::workload::Flow;
 use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use hyperfold_network::transport::Cc;
 
-use super::random::{self, Rng, SWIFT};
+use super::random::{self, CONTROLS, Rng, SELECTIVE, SWIFT};
 use super::{Case, engine};
 
 const US: u64 = 1_000_000;
@@ -33,6 +33,9 @@ const SHAPES: [(&str, Shape); 5] =
 
 /// The case of `seed`. Those below [`SWIFT`] were drawn before Swift came, and tests are about some of them.
 pub fn case(seed: u64) -> Graph {
+    if seed >= SELECTIVE {
+        return case_of(seed, CONTROLS[(seed % 6) as usize], (seed / 6) as usize);
+    }
     if seed >= SWIFT {
         return case_of(seed, Cc::Swift, seed as usize);
     }

@@ -43,14 +43,19 @@ impl Rng {
     }
 }
 
-/// The case of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls come in turn; from there on all have Swift.
+/// The case of `seed`. Over consecutive seeds all congestion controls come in turn, but from [`SWIFT`] to [`SELECTIVE`] all have Swift.
 pub fn case(seed: u64) -> Case {
-    let controls = [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp, Cc::Swift];
-    case_of(seed, if seed >= SWIFT { Cc::Swift } else { controls[(seed % 6) as usize] })
+    case_of(seed, if (SWIFT..SELECTIVE).contains(&seed) { Cc::Swift } else { CONTROLS[(seed % 6) as usize] })
 }
+
+/// Every congestion control.
+pub const CONTROLS: [Cc; 6] = [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp, Cc::Swift];
 
 /// Seeds from here on have Swift.
 pub const SWIFT: u64 = 1_000_000;
+
+/// Seeds from here on have receivers that take packets in any order.
+pub const SELECTIVE: u64 = 2_000_000;
 
 /// A case with congestion control `cc`.
 pub fn case_of(seed: u64, cc: Cc) -> Case {
@@ -64,8 +69,22 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
         let least = transport.buffer_bytes;
         transport.tier_buffers = Some(TierBuffers { leaf: least + 7_000, agg: least, spine: least + 60_000 });
     }
+    // Drawn last, so that the cases of lower seeds stay.
+    if seed >= SELECTIVE {
+        any_order(&mut rng, &mut transport);
+    }
     let rtt = rtt(&network, &paths, &transport);
     Case { network, flows, paths, transport, rtt }
+}
+
+/// Makes receivers take packets in any order.
+pub fn any_order(rng: &mut Rng, transport: &mut Transport) {
+    transport.loss_recovery = LossRecovery::Selective;
+    transport.psn_range = rng.pick(&[0, 0, 32, 50, 256]);
+    transport.packet_threshold = rng.pick(&[0, 0, 1, 3, 16]);
+    transport.spray_in_turn = rng.chance(50);
+    // Timeouts near a round trip, so that acknowledgements arrive while everything is sent again.
+    transport.rto_ps = rng.pick(&[3_000_000, 7_000_000, 20_000_000, 50_000_000, 200_000_000]);
 }
 
 const GBPS: u64 = 1_000_000_000;
@@ -271,6 +290,9 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         chunk: rng.pick(&[4000, 4000, 1000, 64_000]),
         loss_recovery: if rng.chance(70) { LossRecovery::Adapter } else { LossRecovery::Ns3 },
         nack_interval_ps: rng.pick(&[500_000_000, 5_000_000]),
+        spray_in_turn: false,
+        psn_range: 0,
+        packet_threshold: 0,
         cnp_interval_ps: rng.pick(&[0, 0, 4_000_000, 50_000_000]),
         rto_ps: rng.pick(&[50_000_000, 200_000_000]),
         rto_retries: rng.pick(&[1, 3, 7]) as u32,

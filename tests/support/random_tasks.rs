@@ -7,14 +7,15 @@ use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
-use super::random::{self, Rng, SWIFT};
+use super::random::{self, CONTROLS, Rng, SELECTIVE, SWIFT};
 use super::tasks::{TaskCase, queue_pair};
 
-/// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there on all have it.
+/// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it.
 pub fn case(seed: u64) -> TaskCase {
     let cc = match seed {
         ..SWIFT => [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp][(seed % 5) as usize],
-        _ => Cc::Swift,
+        SWIFT..SELECTIVE => Cc::Swift,
+        _ => CONTROLS[(seed % 6) as usize],
     };
     let mut rng = Rng::new(seed ^ 0x7461_736b);
     let clock_ps = rng.pick(&[1, 1000]);
@@ -48,6 +49,9 @@ pub fn case(seed: u64) -> TaskCase {
         let least = if transport.pfc { 0 } else { 5_000 };
         transport.buffer_bytes =
             random::fixed_part(&network, largest, transport.pfc) + rng.pick(&[least, 10_000, 50_000]);
+    }
+    if seed >= SELECTIVE {
+        random::any_order(&mut rng, &mut transport);
     }
     let rtt = random::rtt(&network, &paths, &transport);
     let case = Case { network, flows, paths, transport, rtt };

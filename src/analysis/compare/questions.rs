@@ -117,6 +117,8 @@ fn workload_leaf(key: &str) -> Option<&str> {
 pub struct Questions {
     kinds: BTreeSet<String>,
     patterns: BTreeSet<String>,
+    /// Values of `transport.loss_recovery` that sweeps fix.
+    recoveries: BTreeSet<String>,
     /// Axes whose values are not compared, with reasons.
     not_compared: BTreeMap<String, String>,
 }
@@ -124,10 +126,20 @@ pub struct Questions {
 impl Questions {
     /// Takes a sweep into account. `varied` returns the values of an axis, and an empty list for a key that is no axis.
     pub fn add(&mut self, sweep: Option<&toml::Table>, varied: impl Fn(&str) -> Vec<String>) {
-        let base = |leaf: &str| Some(sweep?.get("base")?.get("workload")?.get(leaf)?.as_str()?.to_string());
-        let values = |leaf: &str| varied(&format!("workload.{leaf}")).into_iter().chain(base(leaf));
+        let base = |section: &str, leaf: &str| Some(sweep?.get("base")?.get(section)?.get(leaf)?.as_str()?.to_string());
+        let values = |leaf: &str| varied(&format!("workload.{leaf}")).into_iter().chain(base("workload", leaf));
+        self.recoveries.extend(base("transport", "loss_recovery"));
         self.kinds.extend(values("kind"));
         self.patterns.extend(values("pattern"));
+    }
+
+    /// Whether receivers take packets that were overtaken for lost. `of_axis` is the value of `transport.loss_recovery` where it is an axis.
+    pub fn goes_back_n(&self, of_axis: Option<&str>) -> bool {
+        let takes_any_order = |value: &str| value == "selective";
+        match of_axis {
+            Some(value) => !takes_any_order(value),
+            None => self.recoveries.is_empty() || self.recoveries.iter().any(|value| !takes_any_order(value)),
+        }
     }
 
     /// Takes axes into account whose values a run says are not compared.

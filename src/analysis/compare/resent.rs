@@ -17,7 +17,14 @@ fn note(study: &Study, name: &str, pick: Pick) -> Option<String> {
     let drops = pick.number(study, "drops").unwrap_or(0.0);
     let configuration = study.configurations.iter().position(|c| c.run == pick.run && c.rows.contains(&pick.row));
     let reorders = configuration.is_some_and(|index| sprays(study, index));
+    let any_order = study.key_value(pick.run, pick.row, KeyId::LossRecovery) == Value::Choice("selective");
     let why = match (reorders, drops > 0.0) {
+        (_, true) if any_order => format!("{drops} were dropped"),
+        (true, false) if any_order => {
+            "none was dropped: packets took so long that others, transport.packet_threshold after them, arrived first, or \
+             acknowledgements came after transport.rto_us"
+                .to_string()
+        }
         (true, false) => {
             "none was dropped: reordering. Packets of a flow take several paths (routing.policy), and go-back-N receivers take \
              one that is overtaken for lost"

@@ -32,7 +32,9 @@ pub struct ComparedOutcome {
     pub crossed: Crossed,
     /// Whether packets of a flow take several paths.
     pub sprays: bool,
-    /// Whether packets take several paths and something was sent again.
+    /// Whether receivers take packets that were overtaken for lost.
+    pub goes_back_n: bool,
+    /// Whether packets take several paths, receivers take overtaken ones for lost, and something was sent again.
     pub resent: bool,
     /// Its time, or what it says of a cluster over days. Empty if it did not complete.
     pub measures: Vec<f64>,
@@ -56,6 +58,7 @@ impl ComparedOutcome {
         values: Vec<u32>,
         config_key: &str,
         policy: Option<&str>,
+        goes_back_n: bool,
         column: impl Fn(&str) -> Option<f64>,
     ) -> ComparedOutcome {
         // A cluster over days has no makespan.
@@ -73,7 +76,8 @@ impl ComparedOutcome {
             config_key: config_key.to_string(),
             crossed,
             sprays,
-            resent: sprays && column("retransmissions").is_some_and(|n| n > 0.0),
+            goes_back_n,
+            resent: sprays && goes_back_n && column("retransmissions").is_some_and(|n| n > 0.0),
             measures: time.map_or_else(of_days, |time| vec![time]),
         }
     }
@@ -81,6 +85,9 @@ impl ComparedOutcome {
 
 /// Key that chooses the paths of flows.
 pub const POLICY: &str = "routing.policy";
+
+/// Key that says how receivers take packets that were overtaken.
+pub const RECOVERY: &str = "transport.loss_recovery";
 
 /// Whether packets of one flow take several paths with this routing policy, so that they can overtake each other.
 pub fn sprays(policy: &str) -> bool {
@@ -126,12 +133,17 @@ pub struct Unmodelled {
 impl Unmodelled {
     /// Judges axes by the outcomes of all configurations. `keys` has the key of each axis, or `None` for an axis that is not judged. `way` has the index of
     /// the way of each configuration.
+    ///
+    /// A routing policy is judged apart by how receivers take overtaken packets, as if these were two ways: one may be a judge of spraying where the other is not.
     pub fn of(keys: &[Option<&str>], outcomes: &[ComparedOutcome], way: Vec<usize>) -> Unmodelled {
-        let n_ways = way.iter().max().map_or(0, |last| last + 1);
-        let mut of_ways: Vec<Vec<&ComparedOutcome>> = vec![Vec::new(); n_ways];
-        outcomes.iter().zip(&way).for_each(|(outcome, &w)| of_ways[w].push(outcome));
+        let n_ways = 2 * way.iter().max().map_or(0, |last| last + 1);
+        let way: Vec<usize> = way.iter().zip(outcomes).map(|(w, o)| 2 * w + usize::from(o.goes_back_n)).collect();
+        let of_way = |w: usize, key: &str| -> Vec<&ComparedOutcome> {
+            let belongs = |own: usize| if key == POLICY { own == w } else { own / 2 == w / 2 };
+            outcomes.iter().zip(&way).filter(|&(_, &own)| belongs(own)).map(|(outcome, _)| outcome).collect()
+        };
         let of_axis = |(axis, key): (usize, &Option<&str>)| -> Vec<Option<Option<&'static str>>> {
-            of_ways.iter().map(|of_way| key.and_then(|key| judged(key, axis, of_way))).collect()
+            (0..n_ways).map(|w| key.and_then(|key| judged(key, axis, &of_way(w, key)))).collect()
         };
         let judged: Vec<Vec<_>> = keys.iter().enumerate().map(of_axis).collect();
         // Ways in which an axis takes one value say nothing of it.
@@ -194,7 +206,7 @@ fn judged(key: &str, axis: usize, outcomes: &[&ComparedOutcome]) -> Option<Optio
         return Some(Some("flows have fair rates: no congestion control, no queue and no pause acts on them"));
     }
     if key == POLICY && done.iter().any(|o| !o.sprays) {
-        if of_flows && done.iter().any(|o| o.sprays) {
+        if of_flows && done.iter().any(|o| o.sprays && o.goes_back_n) {
             return Some(Some("flows have no packets that overtake each other, so they are no judge of spraying"));
         }
         if done.iter().any(|o| o.sprays && o.resent && o.crossed == Crossed::Packets) {
@@ -226,7 +238,7 @@ mod tests {
 
     fn outcome(values: [u32; 2], key: &str, crossed: Crossed, time: f64) -> ComparedOutcome {
         let (values, config_key, measures) = (values.to_vec(), key.into(), vec![time]);
-        ComparedOutcome { values, config_key, crossed, sprays: false, resent: false, measures }
+        ComparedOutcome { values, config_key, crossed, sprays: false, goes_back_n: true, resent: false, measures }
     }
 
     fn why_not_simulated(key: &str, axis: usize, outcomes: &[ComparedOutcome]) -> Option<&'static str> {
@@ -284,7 +296,7 @@ mod tests {
             assert_eq!(why_not_simulated(key, 0, &outcomes_of(Crossed::GivenTimes)), None, "{key}");
         }
         let days = |name: &str| matches!(name, "cluster_hours" | "goodput").then_some(0.5);
-        let read = ComparedOutcome::of(vec![0], "a", None, days);
+        let read = ComparedOutcome::of(vec![0], "a", None, true, days);
         assert_eq!((read.crossed, read.measures), (Crossed::GivenTimes, vec![0.5; 2]));
     }
 
@@ -298,6 +310,12 @@ mod tests {
         assert!(why(Crossed::Flows, false).is_some_and(|why| why.contains("overtake")));
         assert!(why(PACKETS, true).is_some_and(|why| why.contains("go-back-N")));
         assert_eq!(why(PACKETS, false), None, "nothing was overtaken");
+        // Receivers that take any order are a judge beside others that are none.
+        let any_order = grid(Crossed::Packets, false).map(|o| ComparedOutcome { goes_back_n: false, ..o });
+        let both: Vec<ComparedOutcome> = grid(Crossed::Packets, true).into_iter().chain(any_order).collect();
+        let unmodelled = Unmodelled::of(&[Some(POLICY)], &both, vec![0; 4]);
+        assert!(unmodelled.everywhere(0).is_none() && unmodelled.is_partial(0));
+        assert!(unmodelled.why(0, 1).is_some() && unmodelled.why(0, 3).is_none());
         assert!(sprays("spray") && !sprays("ecmp"));
     }
 

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use crate::compare::fit::{Grid, Point};
 use crate::compare::levels::Levels;
-use crate::compare::unmodelled::{self, ComparedOutcome, POLICY, Unmodelled};
+use crate::compare::unmodelled::{self, ComparedOutcome, POLICY, RECOVERY, Unmodelled};
 use hyperfold_config::spec::short_name;
 
 use super::sheet::{Holds, Sheet, SheetColumn};
@@ -186,8 +186,9 @@ impl Design {
 fn outcome(sheet: &Sheet, c: &Configuration) -> ComparedOutcome {
     let row = c.rows.iter().copied().find(|&row| sheet.ok(row));
     let number = |name: &str| sheet.column(name)?.number(row?);
-    let policy = sheet.axes().iter().find(|axis| axis.name == POLICY).map(|axis| axis.text[c.rows[0]].as_str());
-    ComparedOutcome::of(c.values.clone(), sheet.text("config_key", c.rows[0]), policy, number)
+    let of_axis = |name: &str| sheet.axes().iter().find(|a| a.name == name).map(|a| a.text[c.rows[0]].as_str());
+    let goes_back_n = sheet.asked.goes_back_n(of_axis(RECOVERY));
+    ComparedOutcome::of(c.values.clone(), sheet.text("config_key", c.rows[0]), of_axis(POLICY), goes_back_n, number)
 }
 
 #[cfg(test)]

@@ -83,7 +83,7 @@ macro_rules! for_each_key {
                 concat!("how packets choose among shortest paths: ", for_each_routing_policy!(words), "; as a file says");
             RoutingSeed "routing.seed" int(0, u32::MAX as i64), D::Int(1), |v| !v.is(KeyId::Policy, "file"), "seed of ECMP's hash (1: the reference's own) and of spraying";
             RoutingPath "routing.path" KeyKind::Path, D::None("required with policy = \"file\""), |v| v.is(KeyId::Policy, "file"), "routes file";
-            MaxPaths "routing.max_paths" int(1, 65536), D::Int(64), |v| v.is(KeyId::Policy, "spray"), "most paths a flow is sprayed over";
+            MaxPaths "routing.max_paths" int(1, 65536), D::Int(64), |v| v.is(KeyId::Policy, "spray") || v.is(KeyId::Policy, "round-robin"), "most paths a flow is sprayed over";
 
             Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp", "swift"], &["nscc"]), D::Choice("hpcc"), always, "congestion control";
             PayloadBytes "transport.payload_bytes" int(1, 65000), D::Derived(derive::payload_bytes, "4096 with cluster.server, else 1000"), always, "payload of a full packet";
@@ -113,12 +113,16 @@ macro_rules! for_each_key {
                 "a NIC's ACKs are not held by pauses of the data class";
             RateBound "transport.rate_bound" KeyKind::Bool, D::Bool(true), packets, "packets are paced at the flow's rate, else only limited by windows";
             MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Derived(derive::min_rate_mbps, "1000; with swift 10"), |v| packets(v) && !cc(v, "none"), "least rate of a flow; where it is not given, at most the NIC's";
-            LossRecovery "transport.loss_recovery" one_of(&["adapter", "ns3"], &[]), D::Choice("adapter"), packets,
-                "go-back-N: \"adapter\" sends one NACK a gap and halves what may be outstanding, \"ns3\" does as the reference; a file of transport.config sets \"ns3\"";
+            LossRecovery "transport.loss_recovery" one_of(&["adapter", "ns3", "selective"], &[]), D::Choice("adapter"), packets,
+                "\"adapter\" goes back N: one NACK a gap, halves what may be outstanding; \"ns3\" goes back N as the reference, a file of transport.config sets it; \"selective\": receivers take packets in any order, only missing ones are sent again";
+            PsnRange "transport.psn_range" int(0, 1_048_544), D::Int(0), |v| packets(v) && v.is(KeyId::LossRecovery, "selective"),
+                "most packets between the oldest that is not acknowledged and the next new one, rounded up to a multiple of 32; 0: four bandwidth-delay products, from 64 to 1048544";
+            PacketThreshold "transport.packet_threshold" int(0, 1_048_544), D::Int(0), |v| packets(v) && v.is(KeyId::LossRecovery, "selective"),
+                "a packet counts as lost when one that many packets after it has arrived, at most half of the range; 0: 1 where a flow has one path, else a bandwidth-delay product";
             NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), |v| packets(v) && v.is(KeyId::LossRecovery, "ns3"), "least time between two NACKs for one byte";
             CnpIntervalUs "transport.cnp_interval_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && (v.bool(KeyId::Ecn) && (cc(v, "dcqcn") || cc(v, "dctcp"))),
                 "least time between two congestion notifications of a flow; 0: every marked packet gives one";
-            RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "NCCL_IB_TIMEOUT's, else 4194 without PFC, 67109 with"), packets,
+            RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "NCCL_IB_TIMEOUT's, else 320 with selective, 4194 without PFC, 67109 with"), packets,
                 "retransmission timeout; 0 is the default, raised to four base round trips where that is longer";
             RtoRetries "transport.rto_retries" int(0, 1_000_000), D::Derived(derive::rto_retries, "NCCL_IB_RETRY_CNT, else 7"), packets, "timeouts in a row after which a flow gives up";
             TransportSeed "transport.seed" int(0, i64::MAX), D::Int(1), |v| packets(v) && v.bool(KeyId::Ecn), "mixed into the seed of marking";

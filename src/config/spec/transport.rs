@@ -65,6 +65,7 @@ impl Config {
             clock_ps: if v.is(KeyId::Clock, "ns") { 1000 } else { 1 },
             seed: self.marking_seed(),
             routing_seed: self.spray_seed(),
+            spray_in_turn: false,
             payload: v.int(KeyId::PayloadBytes) as u32,
             data_overhead: match cc {
                 Cc::Hpcc => 90,
@@ -76,9 +77,12 @@ impl Config {
             chunk,
             loss_recovery: match v.text(KeyId::LossRecovery) {
                 "ns3" => LossRecovery::Ns3,
+                "selective" => LossRecovery::Selective,
                 _ => LossRecovery::Adapter,
             },
             nack_interval_ps: us(KeyId::NackIntervalUs),
+            psn_range: v.int(KeyId::PsnRange) as u32,
+            packet_threshold: v.int(KeyId::PacketThreshold) as u32,
             cnp_interval_ps: us(KeyId::CnpIntervalUs),
             rto_ps: us(KeyId::RtoUs),
             rto_retries: v.int(KeyId::RtoRetries) as u32,

@@ -6,11 +6,13 @@
 use super::cc::dcqcn;
 use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, lineage, lineages, periodic};
 use super::lists::{fetch, fetch_rest, wire_pop, wire_push};
-use super::math::{hash32, tx_time};
+use super::math::tx_time;
 use super::task;
-use super::transport::{queue_pair, receiver, sender};
+use super::transport::spraying::path_of;
+use super::transport::stream::{next_start, takes_any_order};
+use super::transport::{queue_pair, receiver, selective, sender};
 use hyperfold_columns::{
-    FlowIdx, FlowTx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta, mode, qp,
+    Exp, FlowIdx, FlowTx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta, mode, qp,
 };
 
 /// Number of consecutive NICs whose arrivals are prefetched together.
@@ -187,12 +189,17 @@ fn timeout(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     if due.is_some() {
         let e = &t.exps[0];
         let (max_retries, payload, adapter) = (e.rto_retries, e.payload, e.modes & mode::NS3_LOSS == 0);
+        if takes_any_order(e) {
+            selective::time_out(t, due, event.t);
+        } else {
+            let tx = &mut t.flow_tx[due];
+            if adapter {
+                queue_pair::halve_loss_window(tx, payload, event.t);
+            }
+            queue_pair::step_back(tx);
+        }
         let tx = &mut t.flow_tx[due];
         tx.retries += 1;
-        if adapter {
-            queue_pair::halve_loss_window(tx, payload, event.t);
-        }
-        queue_pair::step_back(tx);
         // Nothing is outstanding now. The next packet sets a new deadline.
         tx.rto_at = NEVER;
         if tx.retries > max_retries {
@@ -228,8 +235,13 @@ fn kick(t: &mut Tables, n: NicIdx, event: &EventKey) {
 
 /// Whether a queue pair has something to send and its windows let it.
 #[inline(always)]
-fn may_send(tx: &FlowTx, paused: bool) -> bool {
-    !paused && tx.snd_nxt < tx.size && queue_pair::is_within_windows(tx)
+fn may_send(e: &Exp, tx: &FlowTx, paused: bool) -> bool {
+    if takes_any_order(e) {
+        return !paused
+            && selective::has_data(e, tx)
+            && queue_pair::is_within_windows(tx, selective::outstanding(e, tx));
+    }
+    !paused && tx.snd_nxt < tx.size && queue_pair::is_within_windows(tx, tx.snd_nxt.wrapping_sub(tx.snd_una))
 }
 
 /// The queue pair whose turn it is to send. If none may send now, `NONE`, and the NIC looks again when the first one may.
@@ -258,7 +270,7 @@ fn next_queue_pair(t: &mut Tables, n: NicIdx, paused: bool, event: &EventKey) ->
             dcqcn::advance(t, f, event);
         }
         let tx = &t.flow_tx[f];
-        let sendable = may_send(tx, paused);
+        let sendable = may_send(&t.exps[0], tx, paused);
         if sendable && tx.next_avail <= event.t {
             found = idx;
             break;
@@ -317,6 +329,25 @@ fn send_ack(t: &mut Tables, n: NicIdx, event: &EventKey) {
     transmit(t, n, p, x, event);
 }
 
+/// Takes the next packet of queue pair `f` off what is left to send. Returns its first byte and its payload in bytes.
+#[inline(always)]
+fn next_packet(t: &mut Tables, f: FlowIdx) -> (u64, u32) {
+    let e = &t.exps[0];
+    let tx = &mut t.flow_tx[f];
+    let seq = tx.snd_nxt;
+    if takes_any_order(e) {
+        if tx.lost > 0 {
+            return selective::take_lost(t, f);
+        }
+        tx.snd_nxt += e.payload as u64;
+        return (seq, (tx.send_end - seq).min(e.payload as u64) as u32);
+    }
+    let left = tx.send_end - seq;
+    let payload = if left < e.payload as u64 { left as u32 } else { e.payload };
+    tx.snd_nxt += payload as u64;
+    (seq, payload)
+}
+
 /// Sends the next packet of queue pair `f`.
 fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     if t.exps[0].cc == cc::DCQCN {
@@ -330,13 +361,13 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     let free = t.packets[p].next;
     t.packets.prefetch(free.0);
     fetch_rest(t, free);
-    let e = &t.exps[0];
     let row = &mut t.nics[n];
     row.free_head = free;
     row.free_n -= 1;
+    let (seq, payload) = next_packet(t, f);
+    let e = &t.exps[0];
+    let row = &mut t.nics[n];
     let tx = &mut t.flow_tx[f];
-    let left = tx.send_end - tx.snd_nxt;
-    let payload = if left < e.payload as u64 { left as u32 } else { e.payload };
     let wire = payload + e.data_overhead;
     let full = wire == e.payload + e.data_overhead;
     let clock = e.clock_ps as u64;
@@ -349,26 +380,25 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     pk.path = tx.path_first;
     pk.in_port = PortIdx::NONE;
     if tx.n_paths > 1 {
-        pk.path += hash32(tx.flow_id, tx.n_sent, 0, e.routing_seed) % tx.n_paths * tx.path_len;
+        pk.path += path_of(e, tx.flow_id, tx.n_sent, 0, tx.n_paths) * tx.path_len;
     }
     tx.n_sent += 1;
     let details = &mut t.details[p];
-    details.seq = tx.snd_nxt;
+    details.seq = seq;
     details.sent_at = event.t;
-    if tx.snd_nxt == tx.snd_una {
+    if tx.rto_at == NEVER {
         tx.rto_at = event.t + e.rto;
         row.rto = row.rto.min(tx.rto_at);
     }
-    tx.snd_nxt += payload as u64;
     tx.sent_bytes += payload as u64;
     tx.last_wire = wire;
     tx.next_avail = event.t + gap;
-    if tx.snd_nxt == tx.send_end && tx.msg_send.is_some() {
+    if tx.snd_nxt >= tx.send_end && tx.msg_send.is_some() {
         let sent = tx.msg_send;
         let follow = t.tasks[sent].follow;
         tx.msg_send = follow;
         if follow.is_some() {
-            tx.send_end += t.tasks[follow].bytes;
+            tx.send_end = next_start(e, tx.send_end) + t.tasks[follow].bytes;
         }
         task::note(t, FoldTrace::Sent { task: sent, at: event.t });
     }

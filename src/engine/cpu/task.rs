@@ -2,7 +2,7 @@
 //! ends a task or a message.
 
 use super::key::{EventKey, TASK, periodic};
-use super::transport::queue_pair;
+use super::transport::{queue_pair, stream};
 use hyperfold_columns::{EDGE_SIGNAL, FlowIdx, FoldTrace, NEVER, NicIdx, Tables, TaskIdx, cc, flag, mode, qp, task};
 
 /// Tasks that end at this instant, in the order of their release.
@@ -65,22 +65,28 @@ pub fn due(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     false
 }
 
-/// Handles message `i`, which has arrived whole at NIC `n`. If folding simulates again what it had skipped, the message's tasks were released then.
-pub fn delivered(t: &mut Tables, n: NicIdx, i: TaskIdx, event: &EventKey) {
-    let message = t.tasks.message(i);
-    if message.got != NEVER {
-        note(t, FoldTrace::DeliveredAgain { task: i, at: event.t });
-        return;
-    }
-    match &mut t.got_later {
-        Some(later) => later.push((i, event.t)),
-        None => t.tasks[i].got = event.t,
-    }
-    let (first, count) = (message.got_first, message.got_n);
+/// Handles the messages from `first` up to but not including `until`, which follow each other on a queue pair and have arrived whole at NIC `n`. If folding
+/// simulates again what it had skipped, their tasks were released then.
+pub fn delivered(t: &mut Tables, n: NicIdx, first: TaskIdx, until: TaskIdx, event: &EventKey) {
     let mut chain = Chain::NEW;
-    release_all(t, n, first, count, event, &mut chain);
+    let mut i = first;
+    while i != until {
+        let message = t.tasks.message(i);
+        let (got, follow) = (message.got, message.follow);
+        let (first, count) = (message.got_first, message.got_n);
+        if got != NEVER {
+            note(t, FoldTrace::DeliveredAgain { task: i, at: event.t });
+        } else {
+            match &mut t.got_later {
+                Some(later) => later.push((i, event.t)),
+                None => t.tasks[i].got = event.t,
+            }
+            release_all(t, n, first, count, event, &mut chain);
+            note(t, FoldTrace::Delivered(i));
+        }
+        i = follow;
+    }
     drain(t, n, event, &mut chain);
-    note(t, FoldTrace::Delivered(i));
 }
 
 /// Handles the acknowledgement of the messages from `first_acked` up to but not including `first_unacked`, which follow each other on a queue pair of NIC `n`.
@@ -205,7 +211,7 @@ fn post(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) -> bool {
         let row = &mut t.tasks[i];
         row.at = event.t;
         let tx = &mut t.flow_tx[f];
-        tx.size += row.bytes;
+        tx.size = stream::next_start(&t.exps[0], tx.size) + row.bytes;
         tx.msg_post = row.follow;
         note(t, FoldTrace::Posted { task: i, first: !posted });
         posted = true;

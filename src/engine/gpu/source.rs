@@ -19,7 +19,7 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 18] = [
+const FILES: [&str; 21] = [
     include_str!("../../../shaders/bindings.wgsl"),
     include_str!("../../../shaders/math.wgsl"),
     include_str!("../../../shaders/key.wgsl"),
@@ -30,6 +30,9 @@ const FILES: [&str; 18] = [
     include_str!("../../../shaders/egress.wgsl"),
     include_str!("../../../shaders/rate.wgsl"),
     include_str!("../../../shaders/queue_pair.wgsl"),
+    include_str!("../../../shaders/spraying.wgsl"),
+    include_str!("../../../shaders/stream.wgsl"),
+    include_str!("../../../shaders/selective.wgsl"),
     include_str!("../../../shaders/cc/dcqcn.wgsl"),
     include_str!("../../../shaders/cc/dctcp.wgsl"),
     include_str!("../../../shaders/cc/hpcc.wgsl"),

@@ -50,7 +50,7 @@ const MAX_ERROR_PPM: u64 = 10_000;
 ///
 /// PRECONDITION: `t` holds one experiment that has not taken a step.
 pub(crate) fn begin(t: &mut Tables, memo: &Arc<Memo>, checkpoint_hops: u64) -> Option<FoldRun> {
-    if t.tasks.is_empty() || t.exps[0].rtt_cap > 0 {
+    if t.tasks.is_empty() || !t.exps[0].may_fold() {
         return None;
     }
     let restart = Arc::new(Restart::of(t));

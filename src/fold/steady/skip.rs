@@ -403,7 +403,8 @@ impl Skip {
             if when > at_ps {
                 return;
             }
-            task::delivered(t, n, member.posted[member.delivered].0, &EventKey { t: when, ..NO_EVENT });
+            let i = member.posted[member.delivered].0;
+            task::delivered(t, n, i, t.tasks[i].follow, &EventKey { t: when, ..NO_EVENT });
             nic::set_clock(t, n);
             member.delivered += 1;
         }
@@ -432,7 +433,8 @@ impl Skip {
         let (delivered, acked) = (place(t.flow_rx[member.flow].msg), place(t.flow_tx[member.flow].msg_ack));
         let (n, key) = (t.flow_rx[member.flow].nic, EventKey { t: at_ps, ..NO_EVENT });
         while member.delivered < delivered {
-            task::delivered(t, n, member.posted[member.delivered].0, &key);
+            let i = member.posted[member.delivered].0;
+            task::delivered(t, n, i, t.tasks[i].follow, &key);
             member.delivered += 1;
         }
         while member.acked < acked {

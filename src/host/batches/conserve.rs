@@ -2,6 +2,7 @@
 
 use hyperfold_base::units::PS_PER_S;
 use hyperfold_columns::{FRAME_BYTES, NEVER, PacketIdx, SHARED_HEADER, Tables, kind, meta};
+use hyperfold_engine::cpu::transport::stream;
 
 /// A law that does not hold.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -68,6 +69,24 @@ pub enum Violation {
         /// Bytes that the receiver has, in order.
         delivered: u64,
     },
+    /// The bits of packets in any order do not agree with what is counted.
+    #[error(
+        "flow {flow}: {placed} packets placed of {beyond} counted, {known} known to have arrived of {sacked} counted, {lost} lost"
+    )]
+    Bits {
+        /// Number of the flow.
+        flow: u32,
+        /// Bits of its receiver.
+        placed: u32,
+        /// Packets beyond the expected one that the receiver counts.
+        beyond: u32,
+        /// Bits of its sender.
+        known: u32,
+        /// Packets that the sender counts as arrived.
+        sacked: u32,
+        /// Packets that the sender counts as lost.
+        lost: u32,
+    },
     /// A row of another experiment is among those of this one.
     #[error("row {row} of {table} belongs to experiment {found}, it lies among the rows of experiment {expected}")]
     Owner {
@@ -121,10 +140,12 @@ pub fn check(t: &Tables, link_names: &[String]) -> Result<(), Violation> {
         return Err(Violation::Records { found: found.records, all: t.packets.len() as u64 });
     }
     for (tx, rx) in t.flow_tx.iter().zip(&t.flow_rx) {
-        if tx.snd_una > rx.expected || rx.expected > tx.size {
+        // What is posted ends at the packet after the last one, which may be short.
+        if tx.snd_una > rx.expected || rx.expected > stream::next_start(&t.exps[0], tx.size) {
             return Err(Violation::Order { flow: tx.flow_id, acked: tx.snd_una, delivered: rx.expected });
         }
     }
+    bits(t)?;
     for (port, &held) in found.held_by_ingress.iter().enumerate() {
         let charged = t.shared[SHARED_HEADER as usize + port] as u64 + t.ports[port].headroom_used as u64;
         if charged != held {
@@ -137,6 +158,32 @@ pub fn check(t: &Tables, link_names: &[String]) -> Result<(), Violation> {
         }
     }
     rates(t, &names)
+}
+
+/// Checks the bits of packets in any order: each end's number of them, and that a sender knows of no packet that its receiver lacks.
+fn bits(t: &Tables) -> Result<(), Violation> {
+    let words = (t.exps[0].psn_range / 32) as usize;
+    if words == 0 {
+        return Ok(());
+    }
+    for (f, bits) in t.psn_bits.chunks(2 * words).enumerate() {
+        let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
+        let count = |bits: &[u32]| bits.iter().map(|word| word.count_ones()).sum::<u32>();
+        let (placed, known) = (count(&bits[..words]), count(&bits[words..]));
+        let spread = ((tx.snd_nxt - tx.snd_una) / t.exps[0].payload as u64) as u32;
+        let behind = ((rx.expected - tx.snd_una) / t.exps[0].payload as u64) as u32;
+        if placed != rx.beyond || known != tx.sacked || known > placed + behind || tx.sacked + tx.lost > spread {
+            return Err(Violation::Bits {
+                flow: tx.flow_id,
+                placed,
+                beyond: rx.beyond,
+                known,
+                sacked: tx.sacked,
+                lost: tx.lost,
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Checks that all rows are the experiment's own: engines and devices move the rows of many experiments at once.

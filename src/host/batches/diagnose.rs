@@ -20,7 +20,7 @@ pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
             " (first: flow {} on {}, {} of {} bytes acknowledged, {} in flight)",
             tx.flow_id,
             name(tx.nic.end()),
-            tx.snd_una,
+            tx.snd_una.min(tx.size),
             tx.size,
             tx.snd_nxt - tx.snd_una
         );

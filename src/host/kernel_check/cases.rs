@@ -103,6 +103,8 @@ pub fn all() -> Vec<KernelCase> {
     drafts.push(lossy_graph("ring", graphs::ring(90_000), Cc::Dcqcn));
     drafts.push(lossy_graph("all-to-all", graphs::all_to_all(30_000), Cc::None));
     drafts.push(graph_beside_flows());
+    drafts.extend([Cc::None, Cc::Dcqcn, Cc::Swift].map(any_order));
+    drafts.push(in_any_order(lossy_graph("all-to-all", graphs::all_to_all(30_000), Cc::Hpcc)));
     drafts.extend([marks(Cc::Dcqcn).resumed_after(40), pauses(Cc::None).resumed_after(60)]);
     drafts.push(with_graph("transfers", graphs::transfers(6_000), Cc::Dctcp, false).resumed_after(12));
     drafts.extend([marks(Cc::Timely).starved(), losses(Cc::None).starved()]);
@@ -140,6 +142,18 @@ fn losses(cc: Cc) -> Draft {
         case.transport.nack_interval_ps = US;
     }
     Draft::new(name(cc, "with losses"), case)
+}
+
+/// Losses again, on several paths, where receivers take packets in any order.
+fn any_order(cc: Cc) -> Draft {
+    in_any_order(losses(cc))
+}
+
+/// A case whose receivers take packets in any order.
+fn in_any_order(mut draft: Draft) -> Draft {
+    draft.case.transport.loss_recovery = LossRecovery::Selective;
+    draft.name += ", in any order";
+    draft
 }
 
 /// A small buffer with PFC: switches pause their neighbours, so they are processed jointly.
@@ -269,7 +283,7 @@ mod tests {
             assert!(count(&cases, messages) > least, "messages");
             assert!(cases.iter().any(|case| case.before.exps[0].steps > 0), "no case is resumed");
         }
-        assert_eq!((short().len(), all().len()), (9, 44));
+        assert_eq!((short().len(), all().len()), (9, 48));
         let done = known(all()).iter().filter(|case| case.want.exps[0].status == status::DONE).count();
         assert!(done > 35, "{done} cases end in order");
         let grown = known(all()).iter().filter(|case| case.want.packets.len() > case.before.packets.len()).count();

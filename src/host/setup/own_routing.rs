@@ -65,4 +65,8 @@ impl RoutingPolicy for GuardedRouting {
     fn sprays(&self) -> bool {
         self.call(|policy| policy.sprays()).unwrap_or(false)
     }
+
+    fn takes_turns(&self) -> bool {
+        self.call(|policy| policy.takes_turns()).unwrap_or(false)
+    }
 }

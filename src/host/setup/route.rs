@@ -16,7 +16,7 @@ use hyperfold_network::routing::{
     FlowPaths, PayloadClock, RouteFile, Router, RoutingPolicy, flow_rtt_window, global_rtt_window, is_intra_server,
 };
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind, text};
-use hyperfold_network::transport::{RttWindow, Transport};
+use hyperfold_network::transport::{LossRecovery, RttWindow, Transport, psn_range};
 
 use crate::estimates::worked_out::{RanksWithTasks, WorkedOut};
 use crate::programs::job::Job;
@@ -141,6 +141,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         (PolicyChoice::File { path }, None) => Box::new(route_file(path, &network, &flows)?),
         (_, None) => unreachable!("only routes of a file have no name"),
     };
+    transport.spray_in_turn = policy.takes_turns();
     let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
     let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());
     let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());
@@ -163,13 +164,14 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     let packet = PayloadClock { payload: transport.payload, clock_ps: transport.clock_ps };
     let own: Vec<RttWindow> = paths.iter().map(|p| flow_rtt_window(&network, p, packet)).collect();
     retransmission_timeout(config, &mut transport, &own, &mut notes);
+    notes.extend(sparse_answers(&transport, &own));
     let rtt = if transport.global_rtt && !packet_flows.is_empty() {
         vec![global_rtt_window(&router, packet); packet_flows.len()]
     } else {
         own.clone()
     };
     drop(router);
-    notes.extend(reordering(config, &paths));
+    notes.extend(several_paths(config, &paths));
     if !config.is_flow_level() {
         notes.extend(marking::unmarked(&network, &transport, first_host_rate(&network), &paths));
     }
@@ -191,17 +193,29 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     })
 }
 
-/// Returns a note if packets of a flow may overtake each other: receivers that go back N then ask for retransmissions.
-fn reordering(config: &Config, paths: &[FlowPaths]) -> Option<String> {
-    let several = || paths.iter().any(|flow_paths| flow_paths.data.len() > 1);
-    (!config.is_flow_level() && several()).then(|| {
-        format!(
-            "routing.policy = \"{}\" lets packets of a flow overtake each other, and receivers here are go-back-N (transport.loss_recovery): \
-             they take reordering for loss, and what follows is sent again (column retransmissions); adapters that take packets in any order \
-             are not modelled, so this is no judge of spraying with them",
-            config.values.text(KeyId::Policy)
-        )
-    })
+/// Returns notes if packets of a flow may overtake each other: receivers that go back N then ask for retransmissions, and telemetry comes from other switches
+/// each time.
+fn several_paths(config: &Config, paths: &[FlowPaths]) -> Vec<String> {
+    if config.is_flow_level() || !paths.iter().any(|flow_paths| flow_paths.data.len() > 1) {
+        return Vec::new();
+    }
+    let policy = config.values.text(KeyId::Policy);
+    let mut notes = Vec::new();
+    if !config.values.is(KeyId::LossRecovery, "selective") {
+        notes.push(format!(
+            "routing.policy = \"{policy}\" lets packets of a flow overtake each other, and receivers here are go-back-N: they take reordering for \
+             loss, and what follows is sent again (column retransmissions); adapters that take packets in any order have \
+             transport.loss_recovery = \"selective\", and this is no judge of spraying with them"
+        ));
+    }
+    if config.values.is(KeyId::Cc, "hpcc") {
+        notes.push(format!(
+            "routing.policy = \"{policy}\" sends packets of a flow over several paths, and HPCC compares the telemetry of one packet with that \
+             of the packet before, which crossed other switches: its rates mean little here; transport.cc = \"swift\" or \"dcqcn\" does not read \
+             telemetry"
+        ));
+    }
+    notes
 }
 
 /// Returns a note if it may surprise that traffic stays inside servers, as the user did not choose their size.
@@ -271,11 +285,38 @@ fn retransmission_timeout(config: &Config, transport: &mut Transport, own: &[Rtt
     } else if transport.rto_ps <= longest {
         notes.push(format!(
             "transport.rto_us = {} is not above the longest base round trip, {} us: flows will send everything again and may give up; use at least {} us, or 0 to have it chosen",
-            transport.rto_ps / 1_000_000,
+            transport.rto_ps as f64 / 1e6,
             longest.div_ceil(1_000_000),
             (2 * longest).div_ceil(1_000_000)
         ));
     }
+}
+
+/// Returns a note if receivers answer more seldom than senders can go on: then each answer but the last waits for a retransmission timeout.
+fn sparse_answers(transport: &Transport, own: &[RttWindow]) -> Option<String> {
+    let payload = u64::from(transport.payload);
+    let windows = || own.iter().map(|flow| flow.window_bytes).filter(|&bytes| bytes > 0);
+    let window = windows().min().filter(|_| transport.window);
+    let range = match (transport.loss_recovery, transport.psn_range) {
+        (LossRecovery::Selective, 0) => windows().max().map(|bytes| psn_range(bytes.div_ceil(payload), 0) * payload),
+        (LossRecovery::Selective, given) => Some(psn_range(0, given) * payload),
+        _ => None,
+    };
+    let (limit, what) = match (window, range) {
+        (Some(window), Some(range)) if range < window => (range, "transport.psn_range"),
+        (Some(window), _) => (window, "the window"),
+        (None, range) => (range?, "transport.psn_range"),
+    };
+    // A chunk that is no multiple of the payload is seldom met.
+    let chunk = if transport.chunk.is_multiple_of(payload) { transport.chunk } else { u64::MAX };
+    let between = transport.ack_interval.min(chunk);
+    (between > limit).then(|| {
+        format!(
+            "transport.ack_interval_bytes = {} is more than {what} lets a sender have outstanding, {limit} bytes: it waits for a timeout \
+             (transport.rto_us) again and again; use a shorter interval",
+            transport.ack_interval
+        )
+    })
 }
 
 fn route_file(path: &Path, net: &Network, flows: &[Flow]) -> Result<RouteFile, PrepareError> {

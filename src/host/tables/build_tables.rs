@@ -9,12 +9,12 @@ use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use hyperfold_columns::{
     EndOwner, Exp, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx, OwnedTables,
     Packet, PacketIdx, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT, SHARED_HEADER, Switch, SwitchIdx, TaskIdx,
-    Wire, mode, task,
+    Wire, mode, psn, task,
 };
 use hyperfold_engine::grow;
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind};
-use hyperfold_network::transport::{Cc, LossRecovery};
+use hyperfold_network::transport::{Cc, LossRecovery, Transport, psn_range};
 
 use crate::setup::error::BuildError;
 use crate::tables::build_joined;
@@ -88,6 +88,9 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let rtts = case.options.rtt_cap as usize * case.flows.len();
     budget::announce_rows::<RttSample>("samples of round-trip times (output.rtt)", rtts as u64);
     t.rtts = vec![RttSample { at: 0, rtt: 0 }; rtts];
+    if tr.loss_recovery == LossRecovery::Selective {
+        psn_bits(&mut t, tr)?;
+    }
     if tr.cc == Cc::Hpcc {
         t.ints = vec![IntVec { hop: [0; 5] }; case.flows.len()];
     }
@@ -100,6 +103,31 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let now = t.clocks.iter().copied().min().unwrap_or(NEVER);
     t.exps[0].now = if now == NEVER { 0 } else { now };
     Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs })
+}
+
+/// Fills the bits of packets in any order, with the range that the transport gives, or one of four bandwidth-delay products.
+///
+/// # Errors
+/// A queue pair sends more bytes than an ACK can count beside its offset.
+fn psn_bits(t: &mut OwnedTables, tr: &Transport) -> Result<(), BuildError> {
+    let mut posted: Vec<u64> = t.flow_tx.iter().map(|tx| tx.size).collect();
+    for task in t.tasks.iter().filter(|task| task.flags & task::MESSAGE != 0) {
+        posted[task.flow.usize()] += task.bytes.next_multiple_of(tr.payload as u64);
+    }
+    if let Some(&n) = posted.iter().find(|&&n| n >= psn::BYTE_MASK - tr.payload as u64) {
+        return Err(BuildError::TooLarge {
+            what: "bytes of one queue pair with transport.loss_recovery = \"selective\"",
+            n,
+        });
+    }
+    let windows = t.flow_tx.iter().map(|tx| tx.window.div_ceil(tr.payload as u64)).max().unwrap_or(0);
+    let range = psn_range(windows, tr.psn_range) as u32;
+    t.exps[0].psn_range = range;
+    t.exps[0].packet_threshold = tr.packet_threshold;
+    let words = 2 * (range / 32) as usize * t.flow_tx.len();
+    budget::announce_rows::<u32>("bits of packets in any order (transport.psn_range)", words as u64);
+    t.psn_bits = vec![0; words];
+    Ok(())
 }
 
 /// Counts the flows and tasks that have to end.
@@ -214,6 +242,8 @@ fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
         (case.graph.is_some_and(|g| g.fresh_qp), mode::FRESH_QP),
         (case.options.flow_level, mode::FLOW),
         (tr.loss_recovery == LossRecovery::Ns3, mode::NS3_LOSS),
+        (tr.loss_recovery == LossRecovery::Selective && !case.options.flow_level, mode::SELECTIVE),
+        (tr.spray_in_turn, mode::IN_TURN),
     ] {
         modes |= if on { bit } else { 0 };
     }
@@ -516,7 +546,12 @@ fn first_pools(t: &mut OwnedTables, case: &PacketCase, step: u64) -> Vec<u32> {
 }
 
 fn lengths(t: &mut OwnedTables) -> Result<(), BuildError> {
-    for (what, n) in [("path entries", t.paths.len()), ("packets", t.packets.len()), ("plan entries", t.plans.len())] {
+    for (what, n) in [
+        ("path entries", t.paths.len()),
+        ("words of transport.psn_range", t.psn_bits.len()),
+        ("packets", t.packets.len()),
+        ("plan entries", t.plans.len()),
+    ] {
         if n > (u32::MAX / 2) as usize {
             return Err(BuildError::TooLarge { what, n: n as u64 });
         }

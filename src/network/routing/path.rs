@@ -8,7 +8,7 @@ use crate::topology::ArcIdx;
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
 pub struct FlowPaths {
     /// One path, or with packet spraying all of them. Packet number `n` (counted per flow and direction from 0) takes path `hash32(flow_id, n, direction,
-    /// routing seed) mod len`, with direction 0 for data and 1 for ACKs.
+    /// routing seed) mod len`, with direction 0 for data and 1 for ACKs; or they take them in turn.
     pub data: Vec<Vec<ArcIdx>>,
     /// Paths of the answers, by the same rule.
     pub ack: Vec<Vec<ArcIdx>>,

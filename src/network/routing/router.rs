@@ -24,6 +24,11 @@ pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
     fn sprays(&self) -> bool {
         false
     }
+
+    /// Whether packets take the paths of a flow in turn. Else each takes one at random.
+    fn takes_turns(&self) -> bool {
+        false
+    }
 }
 
 /// Routes over one network. Cheap to make: next hops are searched per destination switch, when first needed.

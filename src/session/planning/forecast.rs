@@ -7,7 +7,7 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use hyperfold_base::budget::Measured;
-use hyperfold_config::spec::Config;
+use hyperfold_config::spec::{Config, KeyId};
 use hyperfold_host::memo_file::memo_keeper::max_in_memory;
 use hyperfold_host::{LONG_PACKET_HOPS, Prepared};
 
@@ -86,6 +86,9 @@ pub(crate) enum Folding {
 impl Folding {
     /// Returns the folding of an experiment.
     pub(crate) fn of(config: &Config, has_program: bool) -> Folding {
+        if config.output.rtt || config.values.is(KeyId::LossRecovery, "selective") {
+            return Folding::Off;
+        }
         match (config.folding(), config.steady()) {
             (Some(_), Some(_)) if has_program => Folding::Steady,
             (Some(_), None) if has_program => Folding::Exact,

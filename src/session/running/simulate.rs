@@ -389,7 +389,7 @@ impl<'a> Findings<'a> {
             && self.remembered == 0
         {
             messages.push(format!(
-                "--memo {}: nothing to remember; what is remembered are folded task graphs (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\", no output.rtt, one path a flow)",
+                "--memo {}: nothing to remember; what is remembered are folded task graphs (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\", no output.rtt, no transport.loss_recovery = \"selective\", one path a flow)",
                 path.display()
             ));
         }

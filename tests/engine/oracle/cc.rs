@@ -72,7 +72,7 @@ pub struct SwiftState {
 pub struct News {
     /// Bytes that it was the first to acknowledge.
     pub acked: u64,
-    /// The sender stepped back on it.
+    /// The sender stepped back on it; with packets in any order, it halved what may be outstanding.
     pub loss: bool,
 }
 

@@ -10,6 +10,7 @@ use hyperfold_network::topology::{ArcIdx, NodeKind};
 
 pub use crate::support::Case;
 
+mod any_order;
 mod arith;
 mod cc;
 mod graph;

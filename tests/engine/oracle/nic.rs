@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use hyperfold_network::topology::ArcIdx;
 use hyperfold_network::transport::{LossRecovery, Transport};
 
+use super::any_order::{Placed, Scoreboard};
 use super::arith::{hash32, mul_div, tx};
 use super::cc::{CcState, News};
 use super::port::{Int, Item, Kind, Packet};
@@ -22,12 +23,12 @@ pub struct Nic {
     generation: u64,
 }
 
-/// What an adapter's sender keeps after a loss.
+/// What a sender keeps after a loss, unless it is the reference's.
 #[derive(Clone, Copy, Debug)]
 struct Recovery {
     /// Bytes that may be outstanding.
     window: u64,
-    /// When it last stepped back.
+    /// When it last stepped back, or last took note of losses.
     stepped_back: u64,
     /// Since when packets count whose acknowledgement widens the window.
     round: u64,
@@ -39,7 +40,7 @@ pub struct Sender {
     pub nic: ArcIdx,
     /// Gets messages one by one.
     pub is_qp: bool,
-    /// Bytes posted: all of a flow's.
+    /// Bytes posted: all of a flow's. With packets in any order, the end of the last message as a sequence number.
     pub size: u64,
     /// Ends of the posted messages in bytes, ascending; a flow is one message.
     pub ends: Vec<u64>,
@@ -61,9 +62,11 @@ pub struct Sender {
     stalls: u32,
     /// Since the first loss since everything was acknowledged.
     recovery: Option<Recovery>,
-    deadline: u64,
+    deadline: Option<u64>,
     /// An event for the deadline, or an earlier one, is in the heap.
     deadline_queued: bool,
+    /// Where packets may arrive in any order.
+    any_order: Option<Scoreboard>,
     pub cc: CcState,
     pub finish_ps: Option<u64>,
 }
@@ -92,8 +95,9 @@ impl Sender {
             retries: 0,
             stalls: 0,
             recovery: None,
-            deadline: 0,
+            deadline: None,
             deadline_queued: false,
+            any_order: (case.transport.loss_recovery == LossRecovery::Selective).then(|| Scoreboard::new(case, flow)),
             cc: CcState::new(case.transport.cc, rate_max),
             finish_ps: None,
         }
@@ -109,6 +113,56 @@ impl Sender {
         self.ends[self.ends.partition_point(|&end| end <= at)]
     }
 
+    /// A message of `bytes` is posted. Where packets may arrive in any order, it begins with a packet's position.
+    pub fn post(&mut self, bytes: u64) {
+        let begin = self.any_order.as_ref().map_or(self.size, |scoreboard| scoreboard.up(self.size));
+        self.size = begin + bytes;
+        self.ends.push(self.size);
+    }
+
+    /// Something is left to send, and sequence numbers allow it.
+    fn has_next(&self) -> bool {
+        let new = self.snd_nxt < self.size;
+        match &self.any_order {
+            None => new,
+            Some(scoreboard) => {
+                let allowed = scoreboard.in_range(self.snd_nxt - self.snd_una);
+                scoreboard.first_lost(self.snd_una).is_some() || (new && allowed)
+            }
+        }
+    }
+
+    /// Where the packet to send next begins.
+    fn next_position(&self) -> u64 {
+        let lost = self.any_order.as_ref().and_then(|scoreboard| scoreboard.first_lost(self.snd_una));
+        lost.unwrap_or(self.snd_nxt)
+    }
+
+    /// The packet that begins at `seq` is sent.
+    fn note_sent(&mut self, seq: u64, payload: u32) {
+        match &mut self.any_order {
+            None => self.snd_nxt += payload as u64,
+            Some(scoreboard) if seq < self.snd_nxt => scoreboard.resend(seq, self.snd_nxt),
+            Some(scoreboard) => self.snd_nxt = scoreboard.up(seq + payload as u64),
+        }
+    }
+
+    /// A packet that is sent now sets the retransmission deadline.
+    fn sets_deadline(&self) -> bool {
+        if self.any_order.is_some() { self.deadline.is_none() } else { self.snd_una == self.snd_nxt }
+    }
+
+    /// Bytes sent that are not known to have arrived.
+    fn not_arrived(&self) -> u64 {
+        self.snd_nxt - self.snd_una - self.any_order.as_ref().map_or(0, Scoreboard::sacked_bytes)
+    }
+
+    /// Bytes that windows bound: those that may be on their way.
+    fn outstanding(&self) -> u64 {
+        let lost = self.any_order.as_ref().map_or(0, |scoreboard| scoreboard.lost_bytes(self.snd_una));
+        self.not_arrived() - lost
+    }
+
     fn window(&self, t: &Transport) -> u64 {
         match (t.window, t.var_window) {
             (false, _) => 0,
@@ -119,17 +173,39 @@ impl Sender {
 
     fn window_bound(&self, t: &Transport) -> bool {
         let w = self.window(t);
-        let outstanding = self.snd_nxt - self.snd_una;
+        let outstanding = self.outstanding();
         (w != 0 && outstanding >= w) || self.recovery.is_some_and(|r| outstanding >= r.window)
     }
 
     /// Goes back to what is not acknowledged, at `now`. An adapter then has half as much outstanding.
     fn step_back(&mut self, t: &Transport, now: u64) {
         if t.loss_recovery == LossRecovery::Adapter {
-            let window = ((self.snd_nxt - self.snd_una) / 2).max(2 * t.payload as u64);
-            self.recovery = Some(Recovery { window, stepped_back: now, round: now });
+            self.halve(t, now);
         }
         self.snd_nxt = self.snd_una;
+    }
+
+    /// Half of what has not arrived may be outstanding from `now` on.
+    fn halve(&mut self, t: &Transport, now: u64) {
+        let window = (self.not_arrived() / 2).max(2 * t.payload as u64);
+        self.recovery = Some(Recovery { window, stepped_back: now, round: now });
+    }
+
+    /// The acknowledgement of a packet that was sent at `ts` widens the loss window, once a round trip.
+    fn widen(&mut self, t: &Transport, ts: u64, now: u64) {
+        if let Some(recovery) = self.recovery.as_mut().filter(|r| ts >= r.round) {
+            recovery.window += (self.base_window.max(1) / 20).max(t.payload as u64);
+            recovery.round = now;
+        }
+    }
+
+    /// The deadline came, at `now`: what has not arrived is lost, and the next packet sent sets a new deadline.
+    fn lose_all(&mut self, t: &Transport, now: u64) {
+        self.halve(t, now);
+        self.deadline = None;
+        if let Some(scoreboard) = &mut self.any_order {
+            scoreboard.lose_all(self.snd_una, self.snd_nxt);
+        }
     }
 }
 
@@ -142,6 +218,8 @@ pub struct Receiver {
     nack_seq: u64,
     /// The latest packet beyond what is expected, since one that was not.
     beyond: Option<u64>,
+    /// Where packets may arrive in any order.
+    placed: Placed,
     cnp_t: u64,
     sent: u32,
 }
@@ -154,6 +232,7 @@ impl Receiver {
             nack_t: 0,
             nack_seq: u64::MAX,
             beyond: None,
+            placed: Placed::default(),
             cnp_t: 0,
             sent: 0,
         }
@@ -161,6 +240,9 @@ impl Receiver {
 
     /// What is due in answer to data `[seq, seq + payload)`.
     fn answer(&mut self, t: &Transport, ends: &[u64], seq: u64, payload: u32, now: u64) -> Option<Kind> {
+        if t.loss_recovery == LossRecovery::Selective {
+            return self.answer_in_any_order(t, ends, seq);
+        }
         let adapter = t.loss_recovery == LossRecovery::Adapter;
         if seq > self.expected && adapter {
             let again = self.beyond.is_some_and(|last| seq > last);
@@ -180,12 +262,39 @@ impl Receiver {
             return Some(Kind::Ack);
         }
         self.expected += payload as u64;
+        let at_end = ends.binary_search(&self.expected).is_ok();
+        self.ack_due(t, at_end).then_some(Kind::Ack)
+    }
+
+    /// What is due in answer to data at position `s` where packets may arrive in any order.
+    fn answer_in_any_order(&mut self, t: &Transport, ends: &[u64], s: u64) -> Option<Kind> {
+        let payload = t.payload as u64;
+        let (expected, in_any_case) = self.placed.place(self.expected, s, payload);
+        let grew = expected > self.expected;
+        self.expected = expected;
+        let at_end = ends.iter().any(|end| end.next_multiple_of(payload) == expected);
+        let due = grew && self.ack_due(t, at_end);
+        (in_any_case || due).then_some(Kind::Ack)
+    }
+
+    /// Whether an ACK is due after data in order; `at_end` says that a message ends there. A milestone that was reached moves on.
+    fn ack_due(&mut self, t: &Transport, at_end: bool) -> bool {
         if self.expected >= self.milestone {
             self.milestone += t.ack_interval;
-            return Some(Kind::Ack);
+            return true;
         }
-        (self.expected.is_multiple_of(t.chunk) || ends.binary_search(&self.expected).is_ok()).then_some(Kind::Ack)
+        self.expected.is_multiple_of(t.chunk) || at_end
     }
+}
+
+/// The path that packet number `number` of a flow takes in this direction.
+fn path_of(t: &Transport, flow: u32, number: u32, direction: u32, paths: u32) -> u32 {
+    if !t.spray_in_turn {
+        return hash32(flow, number, direction, t.routing_seed) % paths;
+    }
+    let (round, place) = (number / paths, number % paths);
+    let first = hash32(flow, round, direction, t.routing_seed) % paths;
+    (first + place) % paths
 }
 
 impl Sim<'_> {
@@ -255,7 +364,7 @@ impl Sim<'_> {
         for k in 1..=n {
             let index = (state.rr + k) % n;
             let sender = &self.senders[state.order[index] as usize];
-            let sendable = !paused && sender.snd_nxt < sender.size && !sender.window_bound(t);
+            let sendable = !paused && sender.has_next() && !sender.window_bound(t);
             if sendable && sender.next_avail <= self.now {
                 found = Some(index);
                 break;
@@ -278,15 +387,17 @@ impl Sim<'_> {
         let line_rate = self.ports[nic as usize].rate_bps;
         let paths = self.case.paths[flow as usize].data.len() as u32;
         let sender = &mut self.senders[flow as usize];
-        let fresh = sender.snd_una == sender.snd_nxt;
-        let payload = (t.payload as u64).min(sender.message_end(sender.snd_nxt) - sender.snd_nxt) as u32;
+        let sets_deadline = sender.sets_deadline();
+        let seq = sender.next_position();
+        let payload = (t.payload as u64).min(sender.message_end(seq) - seq) as u32;
         let packet = Packet {
             kind: Kind::Data,
             flow,
-            seq: sender.snd_nxt,
+            seq,
+            offset: 0,
             payload,
             wire: payload + t.data_overhead,
-            path: hash32(flow, sender.sent, 0, t.routing_seed) % paths,
+            path: path_of(t, flow, sender.sent, 0, paths),
             hop: 0,
             marked: false,
             cnp: false,
@@ -295,11 +406,11 @@ impl Sim<'_> {
             in_port: nic,
         };
         sender.sent = sender.sent.wrapping_add(1);
-        sender.snd_nxt += payload as u64;
+        sender.note_sent(seq, payload);
         sender.last_wire = packet.wire;
         let pace = if t.rate_bound { sender.rate } else { line_rate };
         sender.next_avail = self.now + tx(packet.wire, pace, t.clock_ps);
-        if fresh {
+        if sets_deadline {
             self.set_deadline(flow);
         }
         self.launch(nic, packet);
@@ -338,9 +449,10 @@ impl Sim<'_> {
             kind,
             flow: data.flow,
             seq: receiver.expected,
+            offset: data.seq.saturating_sub(receiver.expected) / t.payload as u64,
             payload: 0,
             wire: t.ack_bytes,
-            path: hash32(data.flow, receiver.sent, 1, t.routing_seed) % paths,
+            path: path_of(t, data.flow, receiver.sent, 1, paths),
             // It leaves by this NIC, which is the first arc of its path.
             hop: 1,
             marked: false,
@@ -358,78 +470,126 @@ impl Sim<'_> {
     }
 
     fn acknowledged(&mut self, nic: ArcIdx, ack: &Packet) {
-        let sender = &mut self.senders[ack.flow as usize];
+        let sender = &self.senders[ack.flow as usize];
         if sender.finish_ps.is_none() {
-            let acked = ack.seq.saturating_sub(sender.snd_una);
-            let progress = acked > 0;
-            sender.snd_una = sender.snd_una.max(ack.seq);
-            sender.snd_nxt = sender.snd_nxt.max(sender.snd_una);
-            let t = &self.case.transport;
-            let known = sender.recovery.is_some_and(|r| ack.ts < r.stepped_back);
-            let lost = ack.kind == Kind::Nack && !known;
-            if let Some(recovery) = sender.recovery.as_mut().filter(|r| progress && !lost && ack.ts >= r.round) {
-                recovery.window += (sender.base_window.max(1) / 20).max(t.payload as u64);
-                recovery.round = self.now;
-            }
-            if lost {
-                sender.step_back(t, self.now);
-                if !progress {
-                    sender.stalls += 1;
-                    let longest = (sender.rtt_ns * 1000) << sender.stalls.min(6);
-                    let draw = hash32(ack.flow, sender.stalls, sender.snd_una as u32, t.seed) as u64;
-                    sender.next_avail = sender.next_avail.max(self.now) + draw % longest;
-                    if sender.stalls > 16 * (t.rto_retries + 1) {
-                        self.failure = Some(Failure::GaveUp { flow: ack.flow });
-                        return;
-                    }
-                }
-            }
-            if sender.snd_una >= sender.size {
-                sender.finish_ps = Some(self.now);
-                sender.recovery = None;
-            }
-            if progress {
-                sender.retries = 0;
-                sender.stalls = 0;
-                self.set_deadline(ack.flow);
-            }
-            self.congestion_control(ack, News { acked, loss: lost });
+            let any_order = sender.any_order.is_some();
+            let news = if any_order { Some(self.take_in_any_order(ack)) } else { self.take_in_order(ack) };
+            let Some(news) = news else { return };
+            self.congestion_control(ack, news);
             self.messages_acknowledged(ack.flow);
         }
         self.kick(nic);
     }
 
+    /// The sender goes back N on a loss. Returns `None` if it gives up.
+    fn take_in_order(&mut self, ack: &Packet) -> Option<News> {
+        let t = &self.case.transport;
+        let sender = &mut self.senders[ack.flow as usize];
+        let acked = ack.seq.saturating_sub(sender.snd_una);
+        let progress = acked > 0;
+        sender.snd_una = sender.snd_una.max(ack.seq);
+        sender.snd_nxt = sender.snd_nxt.max(sender.snd_una);
+        let known = sender.recovery.is_some_and(|r| ack.ts < r.stepped_back);
+        let lost = ack.kind == Kind::Nack && !known;
+        if progress && !lost {
+            sender.widen(t, ack.ts, self.now);
+        }
+        if lost {
+            sender.step_back(t, self.now);
+            if !progress {
+                sender.stalls += 1;
+                let longest = (sender.rtt_ns * 1000) << sender.stalls.min(6);
+                let draw = hash32(ack.flow, sender.stalls, sender.snd_una as u32, t.seed) as u64;
+                sender.next_avail = sender.next_avail.max(self.now) + draw % longest;
+                if sender.stalls > 16 * (t.rto_retries + 1) {
+                    self.failure = Some(Failure::GaveUp { flow: ack.flow });
+                    return None;
+                }
+            }
+        }
+        if sender.snd_una >= sender.size {
+            sender.finish_ps = Some(self.now);
+            sender.recovery = None;
+        }
+        if progress {
+            sender.retries = 0;
+            sender.stalls = 0;
+            self.set_deadline(ack.flow);
+        }
+        Some(News { acked, loss: lost })
+    }
+
+    /// The sender notes which packets have arrived and which are lost.
+    fn take_in_any_order(&mut self, ack: &Packet) -> News {
+        let t = &self.case.transport;
+        let sender = &mut self.senders[ack.flow as usize];
+        let scoreboard = sender.any_order.as_mut().expect("packets may arrive in any order");
+        let told = scoreboard.take(sender.snd_una, ack.seq, ack.offset);
+        let progress = told.una > sender.snd_una;
+        sender.snd_una = told.una;
+        let loss = told.newly_lost && sender.recovery.is_none_or(|r| ack.ts >= r.stepped_back);
+        if loss {
+            sender.halve(t, self.now);
+        } else if told.acked > 0 {
+            sender.widen(t, ack.ts, self.now);
+        }
+        if sender.snd_una >= sender.size {
+            sender.finish_ps = Some(self.now);
+            sender.recovery = None;
+            if let Some(scoreboard) = &mut sender.any_order {
+                scoreboard.finish();
+            }
+        }
+        if progress {
+            sender.retries = 0;
+            sender.deadline = None;
+            if sender.snd_una < sender.snd_nxt {
+                self.set_deadline(ack.flow);
+            }
+        }
+        News { acked: told.acked, loss }
+    }
+
     /// The retransmission deadline is `rto` from now. It counts only while something is outstanding when it comes.
     fn set_deadline(&mut self, flow: u32) {
+        let t = self.now + self.case.transport.rto_ps;
+        self.senders[flow as usize].deadline = Some(t);
+        self.queue_deadline(flow, t);
+    }
+
+    /// Puts an event for the deadline `t` in the heap, unless there is one already, which then is no later.
+    fn queue_deadline(&mut self, flow: u32, t: u64) {
         let sender = &mut self.senders[flow as usize];
-        sender.deadline = self.now + self.case.transport.rto_ps;
         if !sender.deadline_queued {
             sender.deadline_queued = true;
-            let t = sender.deadline;
             self.queue.push(Lineage::periodic(u32::MAX), t, Event::Rto(flow));
         }
     }
 
     pub(super) fn rto_timer(&mut self, flow: u32) {
+        let t = &self.case.transport;
         let sender = &mut self.senders[flow as usize];
         sender.deadline_queued = false;
         if sender.snd_una == sender.snd_nxt {
             return;
         }
-        if sender.deadline > self.now {
-            sender.deadline_queued = true;
-            let t = sender.deadline;
-            self.queue.push(Lineage::periodic(u32::MAX), t, Event::Rto(flow));
+        let Some(deadline) = sender.deadline else { return };
+        if deadline > self.now {
+            self.queue_deadline(flow, deadline);
             return;
         }
         sender.retries += 1;
-        if sender.retries > self.case.transport.rto_retries {
+        if sender.retries > t.rto_retries {
             self.failure = Some(Failure::GaveUp { flow });
             return;
         }
-        sender.step_back(&self.case.transport, self.now);
         let nic = sender.nic;
-        self.set_deadline(flow);
+        if sender.any_order.is_some() {
+            sender.lose_all(t, self.now);
+        } else {
+            sender.step_back(t, self.now);
+            self.set_deadline(flow);
+        }
         self.kick(nic);
     }
 }

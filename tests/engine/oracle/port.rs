@@ -41,6 +41,8 @@ pub struct Packet {
     pub flow: u32,
     /// Data: offset of the first byte. ACK, NACK: the byte expected next.
     pub seq: u64,
+    /// ACK, NACK: packets from the byte expected next to the packet that it answers; 0 if that one is expected no more.
+    pub offset: u64,
     pub payload: u32,
     pub wire: u32,
     /// Which of the flow's paths, and how many of its arcs have been taken.

@@ -119,7 +119,7 @@ impl Sim<'_> {
                 let mut news = false;
                 while let Some(next) = self.next_ready(flow) {
                     let sender = &self.senders[flow as usize];
-                    news |= self.tasks.fresh || sender.snd_nxt == sender.size;
+                    news |= self.tasks.fresh || sender.snd_nxt >= sender.size;
                     self.post(next);
                 }
                 if news {
@@ -215,7 +215,7 @@ impl Sim<'_> {
         if used && self.tasks.fresh {
             sender.rate = sender.rate_max;
             sender.cc.renew(self.case.transport.cc, sender.rate_max);
-        } else if used && sender.snd_una == sender.size {
+        } else if used && sender.snd_una >= sender.size {
             sender.cc.resume();
         }
         let order = &mut self.nics[sender.nic as usize].order;
@@ -224,8 +224,7 @@ impl Sim<'_> {
             order.push(flow);
         }
         sender.finish_ps = None;
-        sender.size += bytes;
-        sender.ends.push(sender.size);
+        sender.post(bytes);
     }
 
     /// Serves the gates that are complete. PRECONDITION: no event is left at this instant.

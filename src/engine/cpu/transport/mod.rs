@@ -5,4 +5,7 @@
 pub mod queue_pair;
 pub mod rate;
 pub mod receiver;
+pub mod selective;
 pub mod sender;
+pub mod spraying;
+pub mod stream;

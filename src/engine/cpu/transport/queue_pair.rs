@@ -56,9 +56,8 @@ pub fn halve_loss_window(tx: &mut FlowTx, payload: u32, now: u64) {
     (tx.back_at, tx.window_at) = (now, now);
 }
 
-/// Whether fewer bytes are outstanding than congestion control and the loss window allow.
+/// Whether `outstanding` bytes are fewer than congestion control and the loss window allow.
 #[inline]
-pub fn is_within_windows(tx: &FlowTx) -> bool {
-    let outstanding = tx.snd_nxt.wrapping_sub(tx.snd_una);
+pub fn is_within_windows(tx: &FlowTx, outstanding: u64) -> bool {
     (tx.win == 0 || outstanding < tx.win) && (tx.loss_window == 0 || outstanding < tx.loss_window)
 }

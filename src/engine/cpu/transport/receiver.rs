@@ -1,9 +1,10 @@
 //! The receiving side of a queue pair (twin: `shaders/receiver.wgsl`).
 
+use super::spraying::path_of;
+use super::{selective, stream};
 use crate::cpu::key::EventKey;
-use crate::cpu::math::hash32;
 use crate::cpu::task;
-use hyperfold_columns::{Exp, FlowRx, NEVER, NicIdx, PacketIdx, Tables, TaskIdx, kind, meta, mode};
+use hyperfold_columns::{Exp, FlowRx, NEVER, NicIdx, PacketIdx, Tables, kind, meta, mode, psn};
 
 /// Whether data from byte `seq` on, which is beyond the expected byte, is answered with a NACK.
 ///
@@ -23,6 +24,35 @@ fn is_nack_due(e: &Exp, rx: &mut FlowRx, seq: u64, now: u64) -> bool {
     due
 }
 
+/// Handles the packet from byte `seq` on with `payload` bytes, where the sender goes back N. Returns the kind of the answer, and whether one is due.
+#[inline(always)]
+fn take_in_order(e: &Exp, rx: &mut FlowRx, seq: u64, payload: u32, now: u64) -> (u32, bool) {
+    if seq == rx.expected {
+        rx.expected += payload as u64;
+        if e.modes & mode::NS3_LOSS == 0 {
+            rx.nack_seq = NEVER;
+        }
+        return (kind::ACK, is_ack_due(e, rx));
+    }
+    if seq > rx.expected {
+        return (kind::NACK, is_nack_due(e, rx, seq, now));
+    }
+    if e.modes & mode::NS3_LOSS == 0 {
+        rx.nack_seq = NEVER;
+    }
+    (kind::ACK, true)
+}
+
+/// Whether the expected byte, which has just grown, is one that is acknowledged at once.
+#[inline(always)]
+fn is_ack_due(e: &Exp, rx: &mut FlowRx) -> bool {
+    let milestone = rx.expected >= rx.milestone;
+    if milestone {
+        rx.milestone += e.ack_interval;
+    }
+    milestone || rx.expected.is_multiple_of(e.chunk) || rx.expected >= rx.msg_end
+}
+
 /// Handles data packet `p`, which has arrived whole at NIC `n`. Returns whether an answer was queued. The record of the data packet becomes the
 /// answer, or is held until the next answer.
 pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> bool {
@@ -32,35 +62,22 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
     let details = &mut t.details[p];
     let rx = &mut t.flow_rx[pk.flow];
     rx.arrived_bytes += pk.payload as u64;
-    let mut answer = kind::ACK;
-    let mut arrived = TaskIdx::NONE;
-    let due;
-    if details.seq == rx.expected {
-        rx.expected += pk.payload as u64;
-        if e.modes & mode::NS3_LOSS == 0 {
-            rx.nack_seq = NEVER;
-        }
-        let milestone = rx.expected >= rx.milestone;
-        if milestone {
-            rx.milestone += e.ack_interval;
-        }
-        due = milestone || rx.expected.is_multiple_of(e.chunk) || rx.expected >= rx.msg_end;
-        if rx.expected == rx.msg_end && rx.msg.is_some() {
-            arrived = rx.msg;
-            rx.msg = t.tasks.message(arrived).follow;
-            if rx.msg.is_some() {
-                rx.msg_end += t.tasks.message(rx.msg).bytes;
-            }
-        }
-    } else if details.seq > rx.expected {
-        answer = kind::NACK;
-        due = is_nack_due(e, rx, details.seq, now);
+    let arrived = rx.msg;
+    let (answer, due, offset) = if stream::takes_any_order(e) {
+        let is_expected = details.seq == rx.expected;
+        let (at_once, offset) = selective::take_in(e, rx, &mut t.psn_bits, pk.flow, details.seq);
+        (kind::ACK, (is_expected && is_ack_due(e, rx)) || at_once, offset)
     } else {
-        due = true;
-        if e.modes & mode::NS3_LOSS == 0 {
-            rx.nack_seq = NEVER;
+        let (answer, due) = take_in_order(e, rx, details.seq, pk.payload, now);
+        (answer, due, 0)
+    };
+    while rx.msg.is_some() && rx.expected >= rx.msg_end {
+        rx.msg = t.tasks.message(rx.msg).follow;
+        if rx.msg.is_some() {
+            rx.msg_end = stream::next_start(e, rx.msg_end) + t.tasks.message(rx.msg).bytes;
         }
     }
+    let next = rx.msg;
     if !due {
         pk.next = rx.held;
         rx.held = p;
@@ -72,12 +89,12 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
         rx.cnp_t = now + e.cnp_interval;
     }
     pk.meta = pk_meta;
-    details.seq = rx.expected;
+    details.seq = rx.expected | (offset << psn::OFFSET_SHIFT);
     pk.set_records(rx.held);
     rx.held = PacketIdx::NONE;
     pk.path = rx.path_first;
     if rx.n_paths > 1 {
-        pk.path += hash32(rx.flow_id, rx.n_acks, 1, e.routing_seed) % rx.n_paths * rx.path_len;
+        pk.path += path_of(e, rx.flow_id, rx.n_acks, 1, rx.n_paths) * rx.path_len;
     }
     rx.n_acks += 1;
     pk.next = PacketIdx::NONE;
@@ -89,8 +106,8 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
     } else {
         t.packets[tail].next = p;
     }
-    if arrived.is_some() {
-        task::delivered(t, n, arrived, event);
+    if arrived != next {
+        task::delivered(t, n, arrived, next, event);
     }
     true
 }

@@ -1,13 +1,15 @@
 //! The sending side of a queue pair: how it handles an acknowledgement (twin: `shaders/sender.wgsl`).
 
 use super::queue_pair::{halve_loss_window, step_back};
+use super::selective::{self, News};
+use super::stream::{reach, takes_any_order};
 use crate::cpu::cc::{dcqcn, dctcp, hpcc, swift, timely};
 use crate::cpu::key::EventKey;
 use crate::cpu::math::hash32;
 use crate::cpu::task;
 use hyperfold_columns::{
     FlowIdx, FlowTx, NEVER, NicIdx, PacketIdx, RttSample, STALL_DOUBLINGS, STALLS_A_RETRY, Tables, WINDOW_STEPS, cc,
-    flag, kind, meta, mode, qp,
+    flag, kind, meta, mode, psn, qp,
 };
 
 /// Gives record `p` back to the pool of NIC `n`.
@@ -26,8 +28,33 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
         let oldest = t.flow_tx[f].msg_ack;
         let (seq, sent_at) = (t.details[p].seq, t.details[p].sent_at);
         let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
-        let loss = nack && is_news(t, f, sent_at);
-        let acked = advance_una(t, f, seq, loss, sent_at, event.t);
+        let before = t.flow_tx[f].snd_una;
+        let (seq, News { acked, loss }) = if takes_any_order(&t.exps[0]) {
+            let news = selective::acknowledge(t, f, seq, sent_at, event.t);
+            t.details[p].seq = seq & psn::BYTE_MASK;
+            (seq & psn::BYTE_MASK, news)
+        } else {
+            let loss = nack && is_news(t, f, sent_at);
+            (seq, News { acked: advance_una(t, f, seq, loss, event.t), loss })
+        };
+        let e = &t.exps[0];
+        let tx = &mut t.flow_tx[f];
+        if acked > 0 && !loss && tx.loss_window != 0 {
+            grow_loss_window(tx, e.payload, sent_at, event.t);
+        }
+        let progress = tx.snd_una > before;
+        if tx.snd_una >= tx.snd_nxt {
+            tx.rto_at = NEVER;
+        } else if progress {
+            if tx.rto_at == NEVER {
+                let row = &mut t.nics[n];
+                row.rto = row.rto.min(event.t + e.rto);
+            }
+            tx.rto_at = event.t + e.rto;
+        }
+        if tx.snd_una >= tx.size {
+            finish(t, f, event.t);
+        }
         let rtt = if t.exps[0].measures_rtts() { event.t - sent_at } else { 0 };
         if t.exps[0].rtt_cap > 0 {
             sample_rtt(t, f, event.t, rtt);
@@ -63,58 +90,46 @@ fn is_news(t: &Tables, f: FlowIdx, sent_at: u64) -> bool {
 
 /// Grows the loss window once per round trip; called for an acknowledgement of new data that was sent at `sent_at`.
 fn grow_loss_window(tx: &mut FlowTx, payload: u32, sent_at: u64, now: u64) {
-    if tx.loss_window != 0 && sent_at >= tx.window_at {
+    if sent_at >= tx.window_at {
         tx.loss_window += (tx.window / WINDOW_STEPS).max(payload as u64);
         tx.window_at = now;
     }
 }
 
-/// Handles the sequence number of an acknowledgement: progress, a step back, or the end. `nack`: the data sent at `sent_at` showed a loss. Returns the bytes
-/// that it acknowledges anew.
-fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, nack: bool, sent_at: u64, now: u64) -> u64 {
-    let e = &t.exps[0];
-    let (rto, payload, adapter) = (e.rto, e.payload, e.modes & mode::NS3_LOSS == 0);
+/// Handles the sequence number of an acknowledgement: progress, or a step back. `loss`: it shows a loss. Returns the bytes that it acknowledges anew.
+#[inline(always)]
+fn advance_una(t: &mut Tables, f: FlowIdx, seq: u64, loss: bool, now: u64) -> u64 {
+    let acked = seq.saturating_sub(t.flow_tx[f].snd_una);
+    if acked > 0 {
+        reach(t, f, seq);
+    }
     let tx = &mut t.flow_tx[f];
-    let acked = seq.saturating_sub(tx.snd_una);
-    let progress = acked > 0;
-    if progress {
-        tx.snd_una = seq;
-        tx.retries = 0;
-        tx.stalls = 0;
-        while tx.msg_ack.is_some() && tx.snd_una >= tx.ack_end {
-            tx.msg_ack = t.tasks[tx.msg_ack].follow;
-            if tx.msg_ack.is_some() {
-                tx.ack_end += t.tasks[tx.msg_ack].bytes;
-            }
+    if loss {
+        let e = &t.exps[0];
+        if e.modes & mode::NS3_LOSS == 0 {
+            halve_loss_window(tx, e.payload, now);
         }
-    }
-    if nack && adapter {
-        halve_loss_window(tx, payload, now);
-    } else if progress {
-        grow_loss_window(tx, payload, sent_at, now);
-    }
-    if tx.snd_nxt < tx.snd_una || nack {
+        step_back(tx);
+        if acked == 0 {
+            stall(t, f, now);
+        }
+    } else if tx.snd_nxt < tx.snd_una {
         step_back(tx);
     }
-    if nack && !progress {
-        stall(t, f, now);
-    }
-    let tx = &mut t.flow_tx[f];
-    if tx.snd_una >= tx.snd_nxt {
-        tx.rto_at = NEVER;
-    } else if progress {
-        tx.rto_at = now + rto;
-    }
-    if tx.snd_una >= tx.size {
-        tx.flags |= qp::FINISHED;
-        tx.rto_at = NEVER;
-        (tx.loss_window, tx.back_at, tx.window_at) = (0, 0, 0);
-        if tx.start != NEVER {
-            tx.finish = now;
-            t.one_less_left();
-        }
-    }
     acked
+}
+
+/// Ends the work of queue pair `f`, of which everything posted is acknowledged.
+fn finish(t: &mut Tables, f: FlowIdx, now: u64) {
+    let tx = &mut t.flow_tx[f];
+    tx.flags |= qp::FINISHED;
+    tx.rto_at = NEVER;
+    (tx.loss_window, tx.back_at, tx.window_at) = (0, 0, 0);
+    selective::forget(tx);
+    if tx.start != NEVER {
+        tx.finish = now;
+        t.one_less_left();
+    }
 }
 
 /// Handles a NACK without progress: the flow pauses for a random time, so that flows whose losses are synchronised do not stay so. After too many

@@ -154,7 +154,7 @@ pub(crate) fn report_events(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, 
             MessageEvent::Delivered => {
                 member.delivered = event.nth as usize + 1;
                 let n = t.flow_rx[member.flow].nic;
-                task::delivered(t, n, i, &key);
+                task::delivered(t, n, i, t.tasks[i].follow, &key);
                 nic::set_clock(t, n);
             }
             MessageEvent::Acked => {

@@ -1,7 +1,7 @@
 //! Policies that choose among the shortest paths of a flow.
 //!
 //! Layer: routing. A policy is one file here that implements [`RoutingPolicy`], and one line of the registry (`src/base/registries.rs`). It chooses when an
-//! experiment is built. Packets of a flow take its paths in turn, so traffic on the network changes no path. Routes of a file are a policy too, but have no
+//! experiment is built. Packets of a flow take its paths at random or in turn, so traffic on the network changes no path. Routes of a file are a policy too, but have no
 //! name.
 //!
 //! An example, which always takes the first path:
@@ -35,6 +35,7 @@
 
 mod destination;
 mod ecmp;
+mod round_robin;
 mod spray;
 
 pub use ecmp::Ecmp;
