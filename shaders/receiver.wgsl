@@ -69,7 +69,7 @@ fn on_data(n: u32, p: u32, now: u64) -> bool {
         if is_expected {
             due = is_ack_due(rx);
         }
-        due = due || taken.now;
+        due = due || taken.at_once;
         offset = taken.offset;
     } else {
         let taken = take_in_order(rx, seq, payload, now);

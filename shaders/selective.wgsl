@@ -50,7 +50,7 @@ fn sender_bit(f: u32, pos: u64) -> PsnBit {
 
 // What `take_in` returns: whether the packet is answered at once, and how many packets it lies beyond the expected one.
 struct TakenIn {
-    now: bool,
+    at_once: bool,
     offset: u64,
 }
 
