@@ -88,6 +88,13 @@ fn add_records(t: &mut Tables, head: PacketIdx, add: u32, limit: u64) -> Result<
 
 /// Fills the pool of each NIC before the first step; `per_nic` has the number of records for each.
 pub fn first_fill(t: &mut Tables, per_nic: &[u32]) {
+    // All at once: a table that grows is there twice for a while.
+    let total = per_nic.iter().map(|&count| count as usize).sum();
+    t.packets.change(|rows| rows.reserve_exact(total));
+    t.details.change(|rows| rows.reserve_exact(total));
+    if !t.ints.is_empty() {
+        t.ints.change(|rows| rows.reserve_exact(total));
+    }
     for (n, &count) in per_nic.iter().enumerate() {
         if count > 0 {
             let (head, added) = add_records(t, PacketIdx::NONE, count, u64::from(u32::MAX))

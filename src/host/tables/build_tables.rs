@@ -8,8 +8,8 @@ use hyperfold_base::budget;
 use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use hyperfold_columns::{
     EndOwner, Exp, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx, OwnedTables,
-    Packet, PacketIdx, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT, SHARED_HEADER, Switch, SwitchIdx, TaskIdx,
-    Wire, mode, psn, task,
+    Packet, PacketDetails, PacketIdx, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT, SHARED_HEADER, Switch,
+    SwitchIdx, TaskIdx, Wire, mode, psn, task,
 };
 use hyperfold_engine::grow;
 use hyperfold_llm::workload::Flow;
@@ -96,8 +96,11 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     }
     t.exps[0].mask_words = mask_words;
     let fill = first_pools(&mut t, case, step);
-    let packets = fill.iter().map(|&n| u64::from(n)).sum();
-    budget::announce_rows::<Packet>("records of packets", packets);
+    let packets: u64 = fill.iter().map(|&n| u64::from(n)).sum();
+    // With telemetry each packet has a vector too.
+    let telemetry = if t.ints.is_empty() { 0 } else { size_of::<IntVec>() };
+    let record = size_of::<Packet>() + size_of::<PacketDetails>() + telemetry;
+    budget::announce("records of packets", packets.saturating_mul(record as u64));
     grow::first_fill(&mut t.view(), &fill);
     lengths(&mut t)?;
     let now = t.clocks.iter().copied().min().unwrap_or(NEVER);
