@@ -295,7 +295,33 @@ mod tests {
     use super::*;
     use crate::batches::world::link_names;
     use crate::prepare;
+    use hyperfold_columns::FlowIdx;
     use hyperfold_config::sweep::{self, SetOverrides};
+
+    /// The bits of both ends must be those that are counted; a sender must not know of a packet that its receiver lacks.
+    #[test]
+    fn bits_that_nobody_counted_are_found() {
+        let text = "name = \"t\"\nbase.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.topology = { kind = \"clos\" }\n\
+                    base.workload = { kind = \"traffic\", pattern = \"ring\" }\nbase.transport.loss_recovery = \"selective\"\n";
+        let sweep = sweep::parse(text, Path::new("sweep.toml"), &SetOverrides::default()).unwrap();
+        let prepared = prepare(&sweep.config(&sweep.experiments[0]).unwrap(), 0).unwrap();
+        let words = (prepared.built.tables.exps[0].psn_range / 32) as usize;
+        let said = |break_it: &dyn Fn(&mut Tables)| {
+            let mut tables = prepared.built.tables.clone();
+            let mut t = tables.view();
+            break_it(&mut t);
+            check(&t, &[])
+        };
+        assert_eq!(said(&|_| {}), Ok(()));
+        let is_of_bits = |found: Result<(), Violation>| matches!(found, Err(Violation::Bits { .. }));
+        assert!(is_of_bits(said(&|t| t.psn_bits[0] = 1)), "a packet that the receiver does not count");
+        assert!(is_of_bits(said(&|t| t.psn_bits[words] = 1)), "a packet that the sender does not count");
+        let unknown = |t: &mut Tables| {
+            (t.flow_tx[FlowIdx(0)].snd_nxt, t.flow_tx[FlowIdx(0)].sacked) = (1 << 20, 1);
+            t.psn_bits[words] = 2;
+        };
+        assert!(is_of_bits(said(&unknown)), "a packet that the receiver lacks");
+    }
 
     #[test]
     fn messages_name_links_and_switches_as_results_do() {
