@@ -94,6 +94,7 @@ SMALL = {
     "studies/spares": [],
     "studies/contended-jobs": [],
     "studies/spraying": [],
+    "studies/failing-links": [],
     "studies/storage-beside-training": [],
     "studies/topology-search-10k": ["workload.analytic=all", "sweep.samples=2"],
     "studies/topologies-13b": ["workload.seq=64", "workload.global_batch=8"],

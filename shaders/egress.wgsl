@@ -178,7 +178,24 @@ fn egress_transmit(port: u32, p: u32, wire: u32, x: u64, event: EventKey) {
     let t = event.t + x + ports[port_base + port].delay;
     packets[packet_base + p].t = t;
     details[packet_base + p].d = stored(lineage(x + ports[port_base + port].delay, event.d));
-    held_wire_push(p, t);
+    if (held.peer & LINK_DOWN) != 0u {
+        drop_packet(port, p);
+    } else {
+        held_wire_push(p, t);
+    }
+}
+
+// Drops `p`, which was on its way to egress `port`, or which `port` begins to send while its link is down. A pause frame only disappears.
+fn drop_packet(port: u32, p: u32) {
+    let row = port_base + port;
+    let what = packet_kind(packets[packet_base + p].meta_);
+    if what != KIND_FRAME {
+        ports[row].drops += 1u;
+    }
+    if what == KIND_DATA {
+        ports[row].dropped_bytes += u64(packets[packet_base + p].payload);
+    }
+    return_later(port, p);
 }
 
 // A pause or resume frame reaches the port from its peer. Returns whether the caller must start the next transmission: the caller

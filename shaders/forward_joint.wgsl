@@ -127,17 +127,6 @@ fn forward_joint(s: u32, end: u64) {
     let_go();
 }
 
-// Drops `p` on its way to egress `port`.
-fn drop_packet(port: u32, p: u32) {
-    let row = port_base + port;
-    let data = packet_kind(packets[packet_base + p].meta_) == KIND_DATA;
-    ports[row].drops += 1u;
-    if data {
-        ports[row].dropped_bytes += u64(packets[packet_base + p].payload);
-    }
-    return_later(port, p);
-}
-
 // `forward_joint` for a row: at switches that are not independent.
 fn forward_joint_row(s: u32, end: u64) {
     if switches[switch_base + s].independent == 0u {

@@ -2,7 +2,7 @@
 // and written once, however many packets it sends in a step. What only some packets need stays in the row.
 
 struct HeldPort {
-    // Constants of the port.
+    // Constants of the port. The peer has the bit `LINK_DOWN` while its link is down.
     peer: u32,
     // Columns of its row.
     busy: u32,
@@ -43,7 +43,7 @@ fn hold(port: u32) {
     held.max_q = ports[row].max_q;
     held.frame_head = ports[row].frame_head;
     held.in_frames = ports[row].in_frames;
-    let wire = wire_base + held.peer;
+    let wire = wire_base + (held.peer & ~LINK_DOWN);
     held.wire_tail = wires[wire].tail;
     held.wire_n = wires[wire].n;
 }
@@ -61,7 +61,7 @@ fn let_go() {
         ports[row].max_q = held.max_q;
         ports[row].frame_head = held.frame_head;
         ports[row].in_frames = held.in_frames;
-        let wire = wire_base + held.peer;
+        let wire = wire_base + (held.peer & ~LINK_DOWN);
         wires[wire].tail = held.wire_tail;
         wires[wire].n = held.wire_n;
     }

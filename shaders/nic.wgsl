@@ -215,7 +215,7 @@ struct Sending {
 // Gives the NIC the chance to send: an ACK first, else the next queue pair in turn that may, else a timer.
 fn kick(n: u32, event: EventKey) {
     let row = nic_base + n;
-    if own.busy_until != NEVER {
+    if own.busy_until != NEVER || own.paused == HOLDS {
         return;
     }
     var sending = Sending(NONE, 0lu);

@@ -7,6 +7,7 @@
 //! | [`wgsl`] | WGSL's declarations, made from the Rust ones |
 //! | `registry`, `table_list` | one line for each table: its row type, and where it lives; what is made of it |
 //! | `spans` | which rows of which table belong to which experiment |
+//! | `network_changes` | links that fail and new paths, which the host brings in between two steps |
 //! | `index` | row indices, one type for each table |
 //! | `claims`, `column` | rows lent to threads, one writer each |
 //!
@@ -19,6 +20,7 @@
 mod claims;
 mod column;
 mod index;
+mod network_changes;
 mod registry;
 mod row;
 pub mod rows;
@@ -30,6 +32,7 @@ pub mod wgsl;
 pub use claims::{ClaimTable, Claims};
 pub use column::{Column, MessageRow};
 pub use index::{EndOwner, FlowIdx, LinkEndIdx, NONE, NicIdx, PacketIdx, PortIdx, SwitchIdx, TaskIdx};
+pub use network_changes::{HOLDS, LINK_DOWN, NetworkChanges, PathSpan, RowChange};
 pub use row::{Field, Row};
 pub use rows::*;
 pub use spans::{ColumnRow, Spans};

@@ -99,6 +99,8 @@ pub mod mode {
     pub const SELECTIVE: u32 = 1 << 21;
     /// Packets of a queue pair take its paths in turn, not at random.
     pub const IN_TURN: u32 = 1 << 22;
+    /// Links fail or come back, or flows get other paths, while the experiment runs.
+    pub const CHANGES: u32 = 1 << 23;
 }
 
 /// The metric of a partition that must be steady before it is skipped.
@@ -470,7 +472,7 @@ rows! {
         ack_head: PacketIdx,
         /// Last packet of that queue.
         ack_tail: PacketIdx,
-        /// 1 if its peer has paused its data.
+        /// 1 if its peer has paused its data; [`HOLDS`](super::HOLDS) while its link is down.
         paused: u32,
         /// Number of queue pairs in its part of `order`.
         qp_n: u32,
@@ -499,7 +501,7 @@ rows! {
         exp: u32,
         /// The switch that it belongs to.
         switch_idx: SwitchIdx,
-        /// The link end that receives what this port sends.
+        /// The link end that receives what this port sends, with the bit [`LINK_DOWN`](super::LINK_DOWN) while its link is down.
         peer: LinkEndIdx,
         /// Index of its link's rate in the INT header.
         rate_idx: u32,
@@ -912,10 +914,10 @@ impl Exp {
         (self.now + self.step).min(self.time_limit)
     }
 
-    /// Whether folding knows all of the state: not samples of round-trip times, and not the bits of packets in any order.
+    /// Whether folding knows all of the state: not samples of round-trip times, not the bits of packets in any order, and not changes of the network.
     #[inline]
     pub fn may_fold(&self) -> bool {
-        self.rtt_cap == 0 && self.modes & mode::SELECTIVE == 0
+        self.rtt_cap == 0 && self.modes & (mode::SELECTIVE | mode::CHANGES) == 0
     }
 
     /// Whether round-trip times are needed.

@@ -12,6 +12,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use super::claims::{ClaimTable, Claims};
 use super::column::Column;
 use super::index::{FlowIdx, PortIdx, TaskIdx};
+use super::network_changes::NetworkChanges;
 use super::registry::every_table;
 use super::spans::{ColumnRow, Spans};
 use super::table_list::N_TABLES;
@@ -38,6 +39,8 @@ macro_rules! define_tables {
             pub fold_trace: Vec<FoldTrace>,
             /// Folding's knowledge about the experiment, and its requests to the systems.
             pub fold_hints: FoldHints,
+            /// Changes of its network that are still to come.
+            pub changes: NetworkChanges,
             /// Arrived messages and their arrival times in ps, while threads share the tables: the rows belong to the senders' threads, so they are
             /// written later. `None`: rows are written at once.
             pub got_later: Option<Vec<(TaskIdx, u64)>>,
@@ -54,6 +57,8 @@ macro_rules! define_tables {
             pub fold_trace: Vec<FoldTrace>,
             /// Folding's knowledge about the experiment, and its requests to the systems.
             pub fold_hints: FoldHints,
+            /// Changes of its network that are still to come.
+            pub changes: NetworkChanges,
         }
 
         /// The tables of an experiment that only engines use.
@@ -62,6 +67,7 @@ macro_rules! define_tables {
             $($name: Vec<$Row>,)*
             fold_trace: Vec<FoldTrace>,
             fold_hints: FoldHints,
+            changes: NetworkChanges,
         }
 
         /// The columns of all experiments. Each experiment's rows are consecutive, in the order of the headers.
@@ -88,6 +94,7 @@ macro_rules! define_tables {
                             $($name: engine.$name.into(),)*
                             fold_trace: engine.fold_trace,
                             fold_hints: engine.fold_hints,
+                            changes: engine.changes,
                             got_later: None,
                         },
                         None => Tables { $header, ..Tables::default() },
@@ -126,6 +133,7 @@ macro_rules! define_tables {
                 $((*self.$name).clone_into(&mut copy.$name);)*
                 copy.fold_trace.clone_from(&self.fold_trace);
                 copy.fold_hints = self.fold_hints.clone();
+                copy.changes.clone_from(&self.changes);
             }
 
             /// Overwrites these tables with `source`, except columns of which `source` has no rows.
@@ -139,6 +147,7 @@ macro_rules! define_tables {
                 $(self.$name = source.$name.into();)*
                 self.fold_trace = source.fold_trace;
                 self.fold_hints = source.fold_hints;
+                self.changes = source.changes;
             }
 
             /// One table of claims per table, for debug builds.
@@ -166,6 +175,7 @@ macro_rules! define_tables {
                         $($name: self.$name.lend(next()),)*
                         fold_trace: Vec::new(),
                         fold_hints: self.fold_hints.clone(),
+                        changes: NetworkChanges::default(),
                         got_later: Some(Vec::new()),
                     }
                 }
@@ -177,6 +187,7 @@ macro_rules! define_tables {
                     $($name: take(&mut self.$name).into_vec(),)*
                     fold_trace: take(&mut self.fold_trace),
                     fold_hints: take(&mut self.fold_hints),
+                    changes: take(&mut self.changes),
                 }
             }
         }
@@ -202,6 +213,7 @@ macro_rules! define_tables {
                     $($name: take(&mut self.$name),)*
                     fold_trace: take(&mut self.fold_trace),
                     fold_hints: take(&mut self.fold_hints),
+                    changes: take(&mut self.changes),
                 }
             }
 
@@ -209,6 +221,7 @@ macro_rules! define_tables {
                 $(self.$name = engine.$name;)*
                 self.fold_trace = engine.fold_trace;
                 self.fold_hints = engine.fold_hints;
+                self.changes = engine.changes;
             }
 
             /// All columns, mutably borrowed, with the tables in `engine`.
@@ -219,6 +232,7 @@ macro_rules! define_tables {
                     $($name: engine.$name.into(),)*
                     fold_trace: engine.fold_trace,
                     fold_hints: engine.fold_hints,
+                    changes: engine.changes,
                     got_later: None,
                 }
             }
@@ -232,12 +246,14 @@ macro_rules! define_tables {
                         $($name: take(&mut self.$name).into(),)*
                         fold_trace: take(&mut self.fold_trace),
                         fold_hints: take(&mut self.fold_hints),
+                        changes: take(&mut self.changes),
                         got_later: None,
                     },
                     home: Home {
                         $($name: &mut self.$name,)*
                         fold_trace: &mut self.fold_trace,
                         fold_hints: &mut self.fold_hints,
+                        changes: &mut self.changes,
                     },
                 }
             }
@@ -249,6 +265,7 @@ macro_rules! define_tables {
             $($name: &'w mut Vec<$Row>,)*
             fold_trace: &'w mut Vec<FoldTrace>,
             fold_hints: &'w mut FoldHints,
+            changes: &'w mut NetworkChanges,
         }
 
         impl Drop for View<'_> {
@@ -256,6 +273,7 @@ macro_rules! define_tables {
                 $(*self.home.$name = take(&mut self.tables.$name).into_vec();)*
                 *self.home.fold_trace = take(&mut self.tables.fold_trace);
                 *self.home.fold_hints = take(&mut self.tables.fold_hints);
+                *self.home.changes = take(&mut self.tables.changes);
             }
         }
 

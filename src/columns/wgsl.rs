@@ -148,6 +148,8 @@ pub fn constants() -> String {
     constant(&mut out, "LINEAGE_WORDS", LINEAGE_WORDS as u32);
     constant(&mut out, "INT_Q_UNIT", super::INT_Q_UNIT);
     constant(&mut out, "INT_TX_UNIT", super::INT_TX_UNIT);
+    constant(&mut out, "LINK_DOWN", super::LINK_DOWN);
+    constant(&mut out, "HOLDS", super::HOLDS);
     constant(&mut out, "EDGE_SIGNAL", super::EDGE_SIGNAL);
     constant(&mut out, "SHARED_FLAGS", super::SHARED_FLAGS);
     constant(&mut out, "SHARED_FLOWS_LEFT", super::SHARED_FLOWS_LEFT);

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | [`topology`] | fat trees, Clos, rail-optimized and rail-only networks; files of other simulators; one [`Network`](topology::Network) of nodes and links |
 //! | [`routing`] | routes between hosts, and the policies that choose among equal ones |
+//! | [`changes`] | links that fail and come back while an experiment runs, and the paths after that |
 //! | [`transport`] | congestion control and loss recovery by name, with their parameters |
 //!
 //! It never simulates, and never reads a sweep file. A routing policy is one file in `routing/policy` and one line of the registry in `hyperfold_base::registries`.
@@ -11,6 +12,7 @@
 
 #![forbid(unsafe_code)]
 
+pub mod changes;
 pub mod routing;
 pub mod topology;
 pub mod transport;

@@ -30,8 +30,11 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     differences
 }
 
-/// Whether nobody measured a network of this shape: measurements come from fabrics of tiers, at one site.
+/// Whether nobody measured a network like this: measurements come from fabrics of tiers, at one site, in which nothing failed.
 pub(super) fn is_unmeasured_network(config: &Config) -> bool {
+    if !config.topology.outages.is_empty() {
+        return true;
+    }
     let TopologyKind::Generated { shape, sites } = &config.topology.kind else { return false };
     let is_of_tiers = matches!(
         shape,
@@ -89,7 +92,12 @@ mod tests {
         for measured in ["", "topology.kind = \"clos\""] {
             assert!(text(measured).starts_with("mean "), "{measured}");
         }
-        for unmeasured in ["topology.kind = \"dragonfly\"", "topology.kind = \"torus\"", "topology.sites = 2"] {
+        for unmeasured in [
+            "topology.kind = \"dragonfly\"",
+            "topology.kind = \"torus\"",
+            "topology.sites = 2",
+            "topology.outages = \"leaf0\"",
+        ] {
             assert_eq!(text(unmeasured), NOT_VALIDATED, "{unmeasured}");
         }
     }

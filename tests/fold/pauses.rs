@@ -161,7 +161,7 @@ fn incast_beside_rails(cc: Cc, pfc: bool, shared: u64) -> gpu_graphs::Graph {
     let rtt = random::rtt(&network, &paths, &transport);
     let name = format!("incast beside rails, {cc:?}, {}", if pfc { "pauses" } else { "drops" });
     gpu_graphs::Graph {
-        case: Case { network, flows, paths, transport, rtt },
+        case: Case { network, flows, paths, transport, rtt, changes: Vec::new() },
         graph,
         first_qp: 0,
         release_ps: US,

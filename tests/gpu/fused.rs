@@ -155,10 +155,11 @@ fn experiments_stay_on_the_device_from_slice_to_slice() {
 
 #[test]
 fn random_networks_end_as_on_the_cpu() {
-    let names: Vec<String> = (100..160).map(|seed| format!("random case {seed}")).collect();
+    let seeds = || (100..160).chain(random::CHANGES..random::CHANGES + 20);
+    let names: Vec<String> = seeds().map(|seed| format!("random case {seed}")).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let before: Vec<OwnedTables> =
-        (100..160).map(|seed| support::engine::tables(&random::case(seed), BuildOptions::default()).tables).collect();
+        seeds().map(|seed| support::engine::tables(&random::case(seed), BuildOptions::default()).tables).collect();
     let want = small::on_cpu(&before);
     let mut got = before;
     // By way of the interface that the batch runner uses, slice after slice.

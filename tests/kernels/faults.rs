@@ -68,7 +68,7 @@ fn a_link_between_two_hosts_is_a_race() {
     let paths = vec![path(0, 1), path(1, 0)];
     let transport = transports::transport(Cc::Dcqcn);
     let rtt = random::rtt(&network, &paths, &transport);
-    let case = Case { network, flows, paths, transport, rtt };
+    let case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
     let mut t = engine::tables(&case, BuildOptions::default()).tables;
     let (system, what) = first_fault(Kernels::right(), &mut t, 100).expect("both use a wire");
     assert_eq!(system, "nic", "{what}");

@@ -4,7 +4,6 @@ use crate::executed::{Kernels, races, with_view};
 use crate::support;
 use crate::support::{golden, gpu_graphs, random, small};
 use hyperfold_columns::{OwnedTables, status};
-use hyperfold_engine::grow;
 use hyperfold_engine::systems::SYSTEMS;
 use hyperfold_host::kernel_check::difference::difference;
 use hyperfold_host::tables::build_tables::BuildOptions;
@@ -13,9 +12,7 @@ use hyperfold_interpreter::{KernelDispatch, Order};
 /// Runs up to `steps` steps of `t` on both, comparing after every system. Returns the number of steps. Rows go backwards in every other step.
 fn parity(kernels: &Kernels, name: &str, t: &mut OwnedTables, steps: u32) -> u32 {
     for step in 0..steps {
-        if t.exps[0].status == status::NEEDS_PACKETS {
-            grow::grow(&mut t.view(), u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{e}"));
-        }
+        support::engine::go_on(t);
         if t.exps[0].status != status::RUNNING {
             return step;
         }
@@ -55,7 +52,7 @@ fn small_networks() {
 #[test]
 fn random_networks() {
     let kernels = Kernels::right();
-    for seed in 0..40 {
+    for seed in (0..40).chain(random::CHANGES..random::CHANGES + 24) {
         let mut t = support::engine::tables(&random::case(seed), BuildOptions::default()).tables;
         parity(kernels, &format!("random case {seed}"), &mut t, 150);
     }
@@ -64,7 +61,11 @@ fn random_networks() {
 #[test]
 fn task_graphs() {
     let kernels = Kernels::right();
-    for seed in (0..50).chain(random::SWIFT..random::SWIFT + 10).chain(random::SELECTIVE..random::SELECTIVE + 24) {
+    for seed in (0..50)
+        .chain(random::SWIFT..random::SWIFT + 10)
+        .chain(random::SELECTIVE..random::SELECTIVE + 24)
+        .chain(random::CHANGES..random::CHANGES + 24)
+    {
         let g = gpu_graphs::case(seed);
         let options = BuildOptions { exp_id: seed as u32, rtt_cap: 4 * (seed as u32 % 3), ..Default::default() };
         parity(kernels, &g.name, &mut gpu_graphs::tables(&g, options).tables, 250);

@@ -7,6 +7,7 @@ mod classes;
 mod clusters;
 mod compare;
 mod damage;
+mod failing_links;
 mod failures;
 mod files;
 mod fixed_points;

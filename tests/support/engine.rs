@@ -1,7 +1,7 @@
 //! Running a [`Case`] on the CPU engine and reading its outcome.
 
 use hyperfold_columns::{NEVER, OwnedTables, status};
-use hyperfold_engine::{Engine, EngineError, SliceOutcome, cpu, grow};
+use hyperfold_engine::{Engine, EngineError, SliceOutcome, cpu};
 use hyperfold_host::batches::conserve;
 use hyperfold_host::tables::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
 
@@ -21,6 +21,7 @@ pub fn tables_of(case: &Case, graph: Option<GraphCase>, options: BuildOptions) -
         paths: &case.paths,
         rtt: &case.rtt,
         transport: &case.transport,
+        changes: &case.changes,
         options,
     })
     .unwrap_or_else(|e| panic!("{e}"))
@@ -31,10 +32,10 @@ pub fn run_cpu(t: &mut OwnedTables) -> u32 {
     let t = &mut *t.view();
     loop {
         cpu::run(t, u32::MAX);
-        if t.exps[0].status != status::NEEDS_PACKETS {
+        if hyperfold_engine::is_final(t) {
             return t.exps[0].status;
         }
-        grow::grow(t, u32::MAX as u64 / 2).unwrap_or_else(|e| panic!("{e}"));
+        hyperfold_engine::go_on(t, u32::MAX as u64 / 2).unwrap_or_else(|e| panic!("{e}"));
     }
 }
 
@@ -43,9 +44,26 @@ pub fn conserved(t: &OwnedTables) -> Result<(), conserve::Violation> {
     conserve::check(&t.clone().view(), &[])
 }
 
-/// Whether the experiment has come to an end.
+/// Whether the experiment has come to an end. One that has stopped for a change of its network has not.
 pub fn is_final(t: &OwnedTables) -> bool {
-    !matches!(t.exps[0].status, status::RUNNING | status::NEEDS_PACKETS)
+    let status = t.exps[0].status;
+    let waits_for_change = t.changes.next_time().is_some() && matches!(status, status::TIME_LIMIT | status::DONE);
+    !matches!(status, status::RUNNING | status::NEEDS_PACKETS) && !waits_for_change
+}
+
+/// Lets an experiment go on that waits for packets or for a change of its network.
+pub fn go_on(t: &mut OwnedTables) {
+    hyperfold_engine::go_on(&mut t.view(), u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{e}"));
+}
+
+/// Drops of the ports of switches, by the arc that leaves the port.
+pub fn drops_by_arc(case: &Case, built: &Built) -> Vec<u64> {
+    let t = &built.tables;
+    let mut by_arc = vec![0; 2 * case.network.links.len()];
+    for (&arc, port) in built.end_arcs.iter().skip(t.nics.len()).zip(&t.ports) {
+        by_arc[arc as usize] = port.drops as u64;
+    }
+    by_arc
 }
 
 /// A slice of `engine` over experiments that stand alone.

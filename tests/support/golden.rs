@@ -111,7 +111,7 @@ pub fn load(name: &str) -> Golden {
     };
     Golden {
         name: name.to_string(),
-        case: Case { rtt: vec![rtt; flows.len()], network, flows, paths, transport },
+        case: Case { rtt: vec![rtt; flows.len()], network, flows, paths, transport, changes: Vec::new() },
         fct_ns,
         pauses,
         pfc_frames: number("pfc_frames_received"),

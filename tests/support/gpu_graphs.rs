@@ -8,7 +8,7 @@ use hyperfold_llm::workload::Flow;
 use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use hyperfold_network::transport::Cc;
 
-use super::random::{self, CONTROLS, Rng, SELECTIVE, SWIFT};
+use super::random::{self, CHANGES, CONTROLS, Rng, SELECTIVE, SWIFT};
 use super::{Case, engine};
 
 const US: u64 = 1_000_000;
@@ -69,6 +69,9 @@ pub fn case_of(seed: u64, cc: Cc, shape: usize) -> Graph {
     }
     case.paths = random::paths(&mut rng, &case.network, &case.flows);
     case.rtt = random::rtt(&case.network, &case.paths, &case.transport);
+    if seed >= CHANGES {
+        random::break_links(&mut rng, &mut case);
+    }
     let release_ps = rng.pick(&[300_000, US, 5 * US]);
     let fresh_qp = rng.chance(50);
     let name = format!("{shape}, seed {seed}, {cc:?}, {}", if fresh_qp { "fresh" } else { "persistent" });
@@ -103,6 +106,7 @@ pub fn tables(g: &Graph, options: BuildOptions) -> Built {
             release_ps: g.release_ps,
             fresh_qp: g.fresh_qp,
         }),
+        changes: &g.case.changes,
         options,
     })
     .unwrap_or_else(|e| panic!("{}: {e}", g.name))

@@ -101,7 +101,7 @@ fn task_case(mut flows: Vec<Flow>, graph: TaskGraph, transport: Transport, fresh
         })
         .collect();
     let rtt = vec![RttWindow { rtt_ps: 6_500_000, window_bytes: 20_000 }; flows.len()];
-    let case = Case { network, flows, paths, transport, rtt };
+    let case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
     TaskCase { case, graph, first_qp, release_ps: US, fresh_qp }
 }
 

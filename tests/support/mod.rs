@@ -4,6 +4,7 @@
 #![allow(dead_code, reason = "every test binary uses another part of it")]
 
 use hyperfold_llm::workload::Flow;
+use hyperfold_network::changes::TimedChange;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::Network;
 use hyperfold_network::transport::{RttWindow, Transport};
@@ -34,4 +35,6 @@ pub struct Case {
     pub transport: Transport,
     /// Parallel to `flows`.
     pub rtt: Vec<RttWindow>,
+    /// Links that fail, and new paths.
+    pub changes: Vec<TimedChange>,
 }

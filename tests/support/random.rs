@@ -5,7 +5,8 @@
 use std::collections::VecDeque;
 
 use hyperfold_llm::workload::Flow;
-use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::changes::{Outage, RoutedFlow, changes_of};
+use hyperfold_network::routing::{Ecmp, FlowKey, FlowPaths, RoutingPolicy, Spray};
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, SwitchNames};
 use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, Swift, TierBuffers, Transport};
 
@@ -57,6 +58,9 @@ pub const SWIFT: u64 = 1_000_000;
 /// Seeds from here on have receivers that take packets in any order.
 pub const SELECTIVE: u64 = 2_000_000;
 
+/// Seeds from here on have links that fail.
+pub const CHANGES: u64 = 3_000_000;
+
 /// A case with congestion control `cc`.
 pub fn case_of(seed: u64, cc: Cc) -> Case {
     let mut rng = Rng::new(seed);
@@ -70,11 +74,46 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
         transport.tier_buffers = Some(TierBuffers { leaf: least + 7_000, agg: least, spine: least + 60_000 });
     }
     // Drawn last, so that the cases of lower seeds stay.
-    if seed >= SELECTIVE {
+    if (SELECTIVE..CHANGES).contains(&seed) || seed >= CHANGES && rng.chance(40) {
         any_order(&mut rng, &mut transport);
     }
     let rtt = rtt(&network, &paths, &transport);
-    Case { network, flows, paths, transport, rtt }
+    let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
+    if seed >= CHANGES {
+        break_links(&mut rng, &mut case);
+    }
+    case
+}
+
+/// Makes links fail, some of them for good, and lets routing react after a while.
+pub fn break_links(rng: &mut Rng, case: &mut Case) {
+    let links = case.network.links.len() as u64;
+    let latest_ps = rng.pick(&[1_000_000, 10_000_000, 60_000_000]);
+    let outages: Vec<Outage> = (0..rng.range(1, 4))
+        .map(|_| {
+            let down_ps = if rng.chance(15) { 0 } else { rng.range(0, latest_ps) };
+            let length_ps = rng.pick(&[300_000, 5_000_000, 30_000_000]);
+            Outage {
+                links: (0..rng.range(1, 2)).map(|_| rng.range(0, links - 1) as u32).collect(),
+                down_ps: Some(down_ps),
+                up_ps: (!rng.chance(20)).then(|| down_ps + rng.range(1, length_ps)),
+            }
+        })
+        .collect();
+    let reroute_ps = rng.pick(&[0, 1_000_000, 20_000_000]);
+    // Deadlines that come while links are down, and some after.
+    case.transport.rto_ps = rng.pick(&[10_000_000, 40_000_000, 100_000_000]);
+    case.transport.rto_retries = rng.pick(&[2, 7]) as u32;
+    let routed: Vec<RoutedFlow> = case
+        .flows
+        .iter()
+        .zip(&case.paths)
+        .map(|(flow, paths)| RoutedFlow { key: FlowKey::from(flow), lane: None, paths, first: paths })
+        .collect();
+    let seed = rng.next() as u32;
+    let policy: Box<dyn RoutingPolicy> =
+        if rng.chance(50) { Box::new(Ecmp { seed }) } else { Box::new(Spray { seed, max_paths: 4 }) };
+    case.changes = changes_of(&case.network, &outages, reroute_ps, &routed, &*policy).changes;
 }
 
 /// Makes receivers take packets in any order.

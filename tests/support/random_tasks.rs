@@ -7,10 +7,10 @@ use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
-use super::random::{self, CONTROLS, Rng, SELECTIVE, SWIFT};
+use super::random::{self, CHANGES, CONTROLS, Rng, SELECTIVE, SWIFT};
 use super::tasks::{TaskCase, queue_pair};
 
-/// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it.
+/// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it. From [`CHANGES`] on links fail.
 pub fn case(seed: u64) -> TaskCase {
     let cc = match seed {
         ..SWIFT => [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp][(seed % 5) as usize],
@@ -50,11 +50,11 @@ pub fn case(seed: u64) -> TaskCase {
         transport.buffer_bytes =
             random::fixed_part(&network, largest, transport.pfc) + rng.pick(&[least, 10_000, 50_000]);
     }
-    if seed >= SELECTIVE {
+    if (SELECTIVE..CHANGES).contains(&seed) || seed >= CHANGES && rng.chance(40) {
         random::any_order(&mut rng, &mut transport);
     }
     let rtt = random::rtt(&network, &paths, &transport);
-    let case = Case { network, flows, paths, transport, rtt };
+    let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
     let graph = Maker {
         first_qp,
         case: &case,
@@ -65,6 +65,9 @@ pub fn case(seed: u64) -> TaskCase {
     .make();
     let release_ps = rng.pick(&[200_000, 1_000_000, 333_333]);
     let fresh_qp = rng.chance(40);
+    if seed >= CHANGES {
+        random::break_links(&mut rng, &mut case);
+    }
     TaskCase { case, graph, first_qp, release_ps, fresh_qp }
 }
 

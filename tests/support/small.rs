@@ -33,7 +33,7 @@ pub fn case(cc: Cc) -> Case {
         paths.push(FlowPaths { data: dumbbell::paths(src, dst), ack: dumbbell::paths(dst, src) });
     }
     let rtt = RttWindow { rtt_ps: 6_500_000, window_bytes: 20_000 };
-    Case { rtt: vec![rtt; flows.len()], network, flows, paths, transport: transport(cc) }
+    Case { rtt: vec![rtt; flows.len()], network, flows, paths, transport: transport(cc), changes: Vec::new() }
 }
 
 /// Every case by name: five congestion controls, and variants that pause, drop, go back, hold answers and keep records.

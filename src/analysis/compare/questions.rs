@@ -82,6 +82,9 @@ const OF_A_CLUSTER: &[&str] = &[
     "failures.seed",
 ];
 
+/// Keys that say what a network goes through.
+const OF_A_NETWORK: &[&str] = &["topology.outages"];
+
 /// Prefixes of keys that choose how to simulate, what to write or which costs to assume, not what to build.
 const OF_THE_MODEL: &[&str] = &["fidelity.", "scheduler.iterations", "limits.", "output.", "cost."];
 
@@ -171,7 +174,7 @@ impl Questions {
             // How an experiment is simulated is not a property of a design: the best design by packets is the best only among packet simulations.
             _ if self.is_way(key) => true,
             "cluster.gpus" => self.kinds.iter().any(|k| k != "model"),
-            _ if OF_A_CLUSTER.contains(&key) => true,
+            _ if OF_A_CLUSTER.contains(&key) || OF_A_NETWORK.contains(&key) => true,
             "topology.link_gbps" => self.kinds.contains("traffic") && self.patterns.contains("poisson"),
             _ => workload_leaf(key).is_some_and(|leaf| {
                 QUESTIONS.contains(&leaf) || (!key.starts_with("workload.") && OF_A_JOB.contains(&leaf))
@@ -193,7 +196,7 @@ mod tests {
         for q in OF_A_JOB {
             assert!(spec::find(&format!("job.{q}")).is_some(), "{q}");
         }
-        for q in OF_A_CLUSTER {
+        for q in OF_A_CLUSTER.iter().chain(OF_A_NETWORK) {
             assert!(spec::find(q).is_some() && Questions::default().asks(q), "{q}");
         }
         assert!(!Questions::default().asks("failures.hot_spares"));

@@ -395,6 +395,7 @@ fn tables(
         rtt: &rtt,
         transport: &transport,
         graph: Some(GraphCase { graph, first_qp: 0, release_ps, fresh_qp: fabric.fresh_qp }),
+        changes: &[],
         options: BuildOptions { flow_level: !fabric.keys.as_packets, ..BuildOptions::default() },
     })?;
     if let Some(memo) = fabric.folding.filter(|_| fabric.keys.as_packets) {

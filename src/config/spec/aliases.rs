@@ -35,6 +35,12 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("topology.agg_buffer_mib", "agg_buffer aggregation_buffer aggregation_buffer_mib buffer_agg_mib"),
     ("topology.spine_buffer_mib", "spine_buffer core_buffer core_buffer_mib buffer_spine_mib"),
     ("topology.buffer_mib", "buffer buffer_size buffer_mb switch_buffer switch_buffer_mb buffer_bytes shared_buffer"),
+    (
+        "topology.outages",
+        "link_failures failed_links link_down failures.links failures.link_down topology.failures outage \
+         broken_links dead_links failures.outages",
+    ),
+    ("routing.reroute_us", "reroute convergence_time failover_us detection_us routing.detection_us reroute_delay"),
     ("topology.k", "ports radix fat_tree_k arity"),
     ("topology.tiers", "layers levels"),
     (

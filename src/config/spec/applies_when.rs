@@ -140,7 +140,9 @@ const OF_ITERATIONS: [&str; 3] = ["routing", "transport", "fidelity"];
 /// Keys of other sections that `fidelity.mode = "job"` reads only if it simulates iterations.
 const OF_ITERATIONS_TOO: [KeyId; 3] = [KeyId::LinkDelayNs, KeyId::SwitchLatencyNs, KeyId::BufferMib];
 /// Keys of other sections that `fidelity.mode = "job"` does not read.
-const OF_PACKETS_TOO: [KeyId; 17] = [
+const OF_PACKETS_TOO: [KeyId; 19] = [
+    KeyId::Outages,
+    KeyId::RerouteUs,
     KeyId::GpuMemoryGib,
     KeyId::NvlinkGbps,
     KeyId::NvlinkLatencyNs,

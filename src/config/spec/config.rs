@@ -14,6 +14,7 @@ use super::key_id::KeyId;
 use super::keys::COUNT as MAX_GPUS;
 use super::mix::mix;
 use super::named::named;
+use super::outages::outages;
 use super::scale::scaled;
 use super::sections::{
     ClusterSection, LimitsSection, OutputSection, PolicyChoice, Routing, TopologyKind, TopologySection, WorkloadSection,
@@ -109,8 +110,13 @@ impl Config {
                     agg: mib(KeyId::AggBufferMib),
                     spine: mib(KeyId::SpineBufferMib),
                 }),
+                outages: outages(v)?,
             },
-            routing: Routing { policy, seed: v.int(KeyId::RoutingSeed) as u32 },
+            routing: Routing {
+                policy,
+                seed: v.int(KeyId::RoutingSeed) as u32,
+                reroute_ps: scaled(v.float(KeyId::RerouteUs), 1e3 * PS_PER_NS as f64),
+            },
             workload: match v.jobs() {
                 _ if job_mode(v) => WorkloadSection::Cluster(Box::new(cluster_run(v, dir, seed)?)),
                 [] => workload(v, dir)?,

@@ -78,12 +78,17 @@ macro_rules! for_each_key {
             SiteGbps "topology.site_gbps" LINK_GBPS, D::Derived(derive::uplink_gbps, "link_gbps"), several_sites, "rate of a long link";
             SiteDelayNs "topology.site_delay_ns" stepped(0.001, 1e9, 0.001), D::Float(500_000.0), several_sites,
                 "propagation delay of a long link, one way; 100 km of fibre by default, 5,000 a km";
+            Outages "topology.outages" KeyKind::TextOrList, D::None("none"), |v| v.is(KeyId::Mode, "packet") || v.is(KeyId::Mode, "flow"),
+                "links and nodes that fail: [\"leaf0 spine1 down 100us up 2ms\", \"spine1\"]; see [links that fail](../how-to/failing-links.md)";
 
             Policy "routing.policy" one_of(for_each_routing_policy!(names_and_file), &["flowlet", "adaptive"]), D::Choice("ecmp"), always,
                 concat!("how packets choose among shortest paths: ", for_each_routing_policy!(words), "; as a file says");
             RoutingSeed "routing.seed" int(0, u32::MAX as i64), D::Int(1), |v| !v.is(KeyId::Policy, "file"), "seed of ECMP's hash (1: the reference's own) and of spraying";
             RoutingPath "routing.path" KeyKind::Path, D::None("required with policy = \"file\""), |v| v.is(KeyId::Policy, "file"), "routes file";
             MaxPaths "routing.max_paths" int(1, 65536), D::Int(64), |v| v.is(KeyId::Policy, "spray") || v.is(KeyId::Policy, "round-robin"), "most paths a flow is sprayed over";
+
+            RerouteUs "routing.reroute_us" stepped(0.0, 1e9, 0.000_001), D::Float(1000.0), |v| packets(v) && v.has(KeyId::Outages),
+                "time from a failure or repair until paths avoid or use what failed (our choice: switches report link-down to routing within about a millisecond)";
 
             Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp", "swift"], &["nscc"]), D::Choice("hpcc"), always, "congestion control";
             PayloadBytes "transport.payload_bytes" int(1, 65000), D::Derived(derive::payload_bytes, "4096 with cluster.server, else 1000"), always, "payload of a full packet";

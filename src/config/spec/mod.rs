@@ -22,6 +22,7 @@ mod lookup;
 mod mix;
 mod named;
 mod ns3_config;
+mod outages;
 mod program;
 mod registered;
 mod resolve;
@@ -55,6 +56,7 @@ pub use lookup::{alternatives, find, find_declared, find_job_key, hint, key, lat
 pub use mix::{mix, name_hash};
 pub use named::Named;
 pub use ns3_config::{FileConfig, Note, read_ns3_config};
+pub use outages::{FailingPart, OutageText};
 pub use program::{
     AlgorithmChoice, Analytic, Communication, Compute, OpChoice, ProgramFormat, ProgramSpec, ProtocolChoice,
     SlowdownChoice, Source,

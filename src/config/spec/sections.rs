@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use super::cluster::ClusterRun;
 use super::gpu_links::LinkKind;
 use super::named::Named;
+use super::outages::OutageText;
 use super::program::ProgramSpec;
 use super::registered::RegisteredPolicy;
 use hyperfold_network::topology::{FabricShape, Sites};
@@ -64,6 +65,8 @@ pub struct TopologySection {
     pub buffer_bytes: u64,
     /// Buffers of each tier; `None`: all tiers have `buffer_bytes`.
     pub tier_buffers: Option<TierBuffers>,
+    /// What fails while packets cross the network.
+    pub outages: Vec<OutageText>,
 }
 
 /// Where the network comes from.
@@ -105,6 +108,8 @@ pub struct Routing {
     pub policy: PolicyChoice,
     /// Seed of ECMP; 1 hashes as the reference does. Spraying uses [`super::Config::spray_seed`].
     pub seed: u32,
+    /// Time from a failure or repair until paths avoid or use what failed, in ps.
+    pub reroute_ps: u64,
 }
 
 /// How packets choose among shortest paths.

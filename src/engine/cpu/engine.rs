@@ -8,9 +8,9 @@ use rayon::prelude::*;
 use super::parallel::side_by_side::SideBySide;
 use super::parallel::threads::SpareThreads;
 use crate::cpu::whole_step;
-use crate::{Engine, EngineError, SliceOutcome, grow, is_final};
+use crate::{Engine, EngineError, SliceOutcome, go_on, is_final};
 use hyperfold_base::isolation::isolated;
-use hyperfold_columns::{Tables, status};
+use hyperfold_columns::Tables;
 
 /// Maximum number of steps between two readings of the clock: well below a millisecond for small networks.
 const STEPS_PER_CHECK: u32 = 64;
@@ -76,9 +76,7 @@ pub fn advance_one(
             Some((spare, side)) => side.advance(t, steps, spare, end, stop),
             None => whole_step::run(t, steps),
         }
-        if t.exps[0].status == status::NEEDS_PACKETS {
-            failure = grow::grow(t, packet_limit).err().map(|e| e.to_string());
-        }
+        failure = go_on(t, packet_limit).err().map(|e| e.to_string());
     }
     (start.elapsed().as_secs_f64(), failure)
 }

@@ -12,7 +12,8 @@ use super::transport::spraying::path_of;
 use super::transport::stream::{next_start, takes_any_order};
 use super::transport::{queue_pair, receiver, selective, sender};
 use hyperfold_columns::{
-    Exp, FlowIdx, FlowTx, FoldTrace, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta, mode, qp,
+    Exp, FlowIdx, FlowTx, FoldTrace, HOLDS, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta,
+    mode, qp,
 };
 
 /// Number of consecutive NICs whose arrivals are prefetched together.
@@ -218,7 +219,7 @@ fn timeout(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
 /// Lets the NIC send one packet: an ACK first, else data of the next queue pair in turn that may send. If none may send, it sets a timer.
 fn kick(t: &mut Tables, n: NicIdx, event: &EventKey) {
     let row = &t.nics[n];
-    if row.busy_until != NEVER {
+    if row.busy_until != NEVER || row.paused == HOLDS {
         return;
     }
     let ack_prio = t.exps[0].modes & mode::ACK_HIGH_PRIO != 0;

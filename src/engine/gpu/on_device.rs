@@ -8,7 +8,6 @@ use super::faults::RunError;
 use super::host::{DispatchProgress, ExperimentError, GpuEngine, Mode, Report, kernels_of};
 use super::pack;
 use super::slab::{Slab, fitting, pick};
-use crate::grow::grow;
 use crate::is_final;
 use hyperfold_columns::{Exp, N_TABLES, TABLES, Tables, status};
 
@@ -74,7 +73,8 @@ impl GpuEngine {
         self.slabs.retain(|slab| slab.places.iter().any(Option::is_some));
     }
 
-    /// Copies experiments to the device that are not there, as many as there is room for. Those that wait for packets get them first.
+    /// Copies experiments to the device that are not there, as many as there is room for. Those that wait for packets or for a change of their network get
+    /// that first.
     fn admit(&mut self, experiments: &mut [Tables], packet_limit: u64, report: &mut Report) -> Result<(), RunError> {
         let mut is_there = vec![false; experiments.len()];
         self.slabs.iter().flat_map(|slab| slab.places.iter().flatten()).for_each(|&p| is_there[p] = true);
@@ -87,12 +87,10 @@ impl GpuEngine {
             if used + t.bytes() > self.room() && !(next.is_empty() && self.slabs.is_empty()) {
                 break;
             }
-            if t.exps[0].status == status::NEEDS_PACKETS {
-                grown = 1;
-                if let Err(error) = grow(t, packet_limit) {
-                    report.failures.push((p, error.into()));
-                    continue;
-                }
+            grown |= u32::from(t.exps[0].status == status::NEEDS_PACKETS);
+            if let Err(error) = crate::go_on(t, packet_limit) {
+                report.failures.push((p, error.into()));
+                continue;
             }
             if let Some((table, bytes, limit)) = pack::too_large(t, &limits) {
                 report.failures.push((p, ExperimentError::TooLarge { table, bytes, limit }));
@@ -221,7 +219,8 @@ impl GpuEngine {
                 if let Some(p) = *place
                     && which(exp)
                 {
-                    let goes_on = matches!(exp.status, status::RUNNING | status::NEEDS_PACKETS);
+                    let waits_for_change = experiments[p].changes.next_time().is_some();
+                    let goes_on = matches!(exp.status, status::RUNNING | status::NEEDS_PACKETS) || waits_for_change;
                     if goes_on || self.whole_tables { &mut going_on } else { &mut ended }.push((p, row));
                     *place = None;
                 }

@@ -13,6 +13,7 @@ use crate::setup::route::Routed;
 use hyperfold_columns::NEVER;
 use hyperfold_config::spec::Steady;
 use hyperfold_llm::workload::Flow;
+use hyperfold_network::changes::TimedChange;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{Link, Network, Node};
 use hyperfold_network::transport::{RttWindow, Transport};
@@ -39,6 +40,7 @@ pub(crate) struct DedupKey {
     steady: Option<Steady>,
     rtt: Vec<RttWindow>,
     paths: Vec<FlowPaths>,
+    changes: Vec<TimedChange>,
     network: Network,
 }
 
@@ -63,6 +65,7 @@ impl PartialEq for DedupKey {
             steady,
             rtt,
             paths,
+            changes,
             network,
         } = self;
         let same_job = |(a, b): (&Arc<JobKey>, &Arc<JobKey>)| Arc::ptr_eq(a, b) || a == b;
@@ -79,6 +82,7 @@ impl PartialEq for DedupKey {
             && *steady == other.steady
             && *rtt == other.rtt
             && *paths == other.paths
+            && *changes == other.changes
             && *network == other.network
     }
 }
@@ -121,6 +125,7 @@ impl DedupKey {
             steady: config.steady(),
             rtt: r.rtt.clone(),
             paths: r.paths.clone(),
+            changes: r.changes.clone(),
             network: r.network.clone(),
         })
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hyperfold_columns::{EndOwner, LinkEndIdx, PortIdx, Tables, qp};
+use hyperfold_columns::{EndOwner, LINK_DOWN, LinkEndIdx, PortIdx, Tables, qp};
 
 /// Most links or flows that a message names.
 const NAMED: usize = 8;
@@ -48,7 +48,24 @@ pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
     if !paused.is_empty() {
         let _ = write!(out, "; paused links: {}", paused.join(", "));
     }
+    let down = down_links(t, name);
+    if !down.is_empty() {
+        let _ = write!(out, "; links that are down (topology.outages): {}", down.join(", "));
+    }
     out
+}
+
+/// Returns the names of the first links that are down at the end, from the end that is a switch.
+fn down_links(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> Vec<String> {
+    let nics = t.exps[0].nic_len;
+    let is_down = |port: &PortIdx| {
+        let peer = t.ports[*port].peer;
+        let other = LinkEndIdx(peer.0 & !LINK_DOWN);
+        // Of the two ends of a link between switches, the first one names it.
+        peer.0 & LINK_DOWN != 0 && other.port(nics).is_none_or(|other| *port < other)
+    };
+    let ports = (0..t.ports.len()).map(PortIdx::new).filter(is_down);
+    ports.take(NAMED).map(|port| name(port.end(nics))).collect()
 }
 
 /// Returns, for every paused link end, the egresses that hold packets that came in over its link. The list is empty if the end is not paused.
@@ -78,8 +95,9 @@ fn waits(t: &Tables) -> Vec<Vec<LinkEndIdx>> {
                 EndOwner::Nic(n) => (t.nics[n].paused != 0, t.nics[n].peer),
                 EndOwner::Port(p) => (t.ports[p].paused != 0, t.ports[p].peer),
             };
+            let is_up = peer.0 & LINK_DOWN == 0;
             match peer.port(nics) {
-                Some(port) if paused => holders[port.usize()].clone(),
+                Some(port) if paused && is_up => holders[port.usize()].clone(),
                 _ => Vec::new(),
             }
         })

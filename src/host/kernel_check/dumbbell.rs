@@ -80,6 +80,7 @@ impl SmallCase {
             rtt: &self.rtt,
             transport: &self.transport,
             graph,
+            changes: &[],
             options,
         });
         built.expect("the stored experiments are valid").tables

@@ -9,7 +9,7 @@ use std::time::Instant;
 use hyperfold_base::budget;
 use hyperfold_columns::{NEVER, Tables, TaskIdx, status};
 use hyperfold_config::spec::Config;
-use hyperfold_engine::{cpu, grow, is_final, packet_hops};
+use hyperfold_engine::{cpu, go_on, is_final, packet_hops};
 use hyperfold_flow::is_flow_level;
 use hyperfold_llm::workload::lower::OpTimes;
 use hyperfold_network::topology::Network;
@@ -245,9 +245,7 @@ fn simulate(
     let mut steps = 0u64;
     let per_check = u64::from(cpu::engine::steps_per_check(t));
     while !is_final(t) {
-        if t.exps[0].status == status::NEEDS_PACKETS
-            && let Err(e) = grow::grow(t, limit)
-        {
+        if let Err(e) = go_on(t, limit) {
             return Some(e.to_string());
         }
         if t.exps[0].now >= recorded.to_ps {

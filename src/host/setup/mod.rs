@@ -7,6 +7,7 @@ pub(crate) mod kept;
 pub(crate) mod marking;
 pub(crate) mod memory_refusal;
 pub(crate) mod network;
+pub(crate) mod outages;
 pub(crate) mod own_routing;
 pub(crate) mod placement;
 pub mod prepare;

@@ -194,6 +194,7 @@ pub(crate) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
         paths,
         packet_of,
         rtt,
+        changes,
         bill,
         notes,
     } = routed;
@@ -219,6 +220,7 @@ pub(crate) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
         rtt: &rtt,
         transport: &transport,
         graph,
+        changes: &changes,
         options,
     };
     budget::doing("tables");

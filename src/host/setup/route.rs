@@ -3,15 +3,17 @@
 //! Layer: host. Reads the files that an experiment names; builds no tables.
 
 use std::borrow::Cow;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
 use crate::cost::Bill;
 use hyperfold_base::budget;
 use hyperfold_config::spec::{
-    self, Analytic, Config, KeyId, PolicyChoice, ProgramFormat, TopologyKind, WorkloadSection,
+    self, Analytic, Config, Conflict, KeyId, PolicyChoice, ProgramFormat, TopologyKind, WorkloadSection,
 };
 use hyperfold_llm::workload::Flow;
+use hyperfold_network::changes::{TimedChange, crosses, failed_before};
 use hyperfold_network::routing::{
     FlowPaths, PayloadClock, RouteFile, Router, RoutingPolicy, flow_rtt_window, global_rtt_window, is_intra_server,
 };
@@ -28,6 +30,7 @@ use crate::programs::training::TrainingSetup;
 use crate::setup::error::PrepareError;
 use crate::setup::marking;
 use crate::setup::network::{bill, network, nvlink_as_packets};
+use crate::setup::outages::{CrossingFlows, network_changes, outages};
 use crate::setup::own_routing::named_routing_policy;
 use crate::setup::servers;
 
@@ -85,6 +88,8 @@ pub(crate) struct Routed<'c> {
     /// For each flow, its index in `packet_flows` and `paths`; `None`: it stays inside a server.
     pub packet_of: Vec<Option<usize>>,
     pub rtt: Vec<RttWindow>,
+    /// Links that fail, and the paths after that.
+    pub changes: Vec<TimedChange>,
     pub bill: Bill,
     pub notes: Vec<String>,
 }
@@ -145,6 +150,12 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
     let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());
     let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());
+    let mut lanes: Vec<Option<u32>> = Vec::with_capacity(flows.len());
+    let outages = outages(config, &network)?;
+    let down_before = failed_before(&outages);
+    let detours = Router::avoiding(&network, &|link| down_before.contains(&link));
+    // Paths of flows that take others at first, because links have failed before.
+    let mut own_paths: BTreeMap<usize, FlowPaths> = BTreeMap::new();
     let mut qps = job.iter().flat_map(|j| &j.graph.qps);
     for flow in &flows {
         budget::check("paths of flows");
@@ -152,13 +163,20 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         if is_intra_server(&network, flow) {
             packet_of.push(None);
         } else {
-            paths.push(match inside_path(&network, flow) {
+            let mut own = match inside_path(&network, flow) {
                 Some(paths) => paths,
                 // Queue pairs of a connection take the links of their NICs in turn.
                 None => router.paths_from(flow, &*policy, qp.map(|qp| qp.lane))?,
-            });
+            };
+            let lane = qp.map(|qp| qp.lane);
+            if crosses(&own, &down_before) {
+                let detour = detour(&detours, flow, &*policy, lane, &down_before)?;
+                own_paths.insert(paths.len(), std::mem::replace(&mut own, detour));
+            }
+            paths.push(own);
             packet_of.push(Some(packet_flows.len()));
             packet_flows.push(flow.clone());
+            lanes.push(lane);
         }
     }
     let packet = PayloadClock { payload: transport.payload, clock_ps: transport.clock_ps };
@@ -171,6 +189,10 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         own.clone()
     };
     drop(router);
+    drop(detours);
+    let crossing =
+        CrossingFlows { flows: &packet_flows, paths: &paths, own_paths: &own_paths, lanes: &lanes, policy: &*policy };
+    let changes = network_changes(config, &network, &outages, &crossing, &transport, &mut notes);
     notes.extend(several_paths(config, &paths));
     if !config.is_flow_level() {
         notes.extend(marking::unmarked(&network, &transport, first_host_rate(&network), &paths));
@@ -188,8 +210,30 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         paths,
         packet_of,
         rtt,
+        changes,
         bill,
         notes,
+    })
+}
+
+/// The paths of a flow around links that have failed before the experiment begins.
+///
+/// # Errors
+/// There are none, or a file of routes lists others.
+fn detour(
+    router: &Router,
+    flow: &Flow,
+    policy: &dyn RoutingPolicy,
+    lane: Option<u32>,
+    down: &BTreeSet<u32>,
+) -> Result<FlowPaths, PrepareError> {
+    let found = router.paths_from(flow, policy, lane).ok().filter(|paths| !crosses(paths, down));
+    found.ok_or_else(|| {
+        let why = format!(
+            "no path is left between rank {} and rank {} (flow {}); with a time after `down` it waits instead",
+            flow.src_rank, flow.dst_rank, flow.id
+        );
+        PrepareError::Config(Conflict { job: None, key: KeyId::Outages, why })
     })
 }
 

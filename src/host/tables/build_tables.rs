@@ -7,12 +7,13 @@ use bytemuck::Zeroable;
 use hyperfold_base::budget;
 use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use hyperfold_columns::{
-    EndOwner, Exp, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx, OwnedTables,
-    Packet, PacketDetails, PacketIdx, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT, SHARED_HEADER, Switch,
-    SwitchIdx, TaskIdx, Wire, mode, psn, task,
+    EndOwner, Exp, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, NetworkChanges, Nic, NicIdx,
+    OwnedTables, Packet, PacketDetails, PacketIdx, PathSpan, Plan, Port, PortIdx, RowChange, RttSample,
+    SHARED_FLOWS_LEFT, SHARED_HEADER, Switch, SwitchIdx, TaskIdx, Wire, mode, psn, task,
 };
 use hyperfold_engine::grow;
 use hyperfold_llm::workload::Flow;
+use hyperfold_network::changes::Change;
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind};
 use hyperfold_network::transport::{Cc, LossRecovery, Transport, psn_range};
 
@@ -102,10 +103,37 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let record = size_of::<Packet>() + size_of::<PacketDetails>() + telemetry;
     budget::announce("records of packets", packets.saturating_mul(record as u64));
     grow::first_fill(&mut t.view(), &fill);
+    changes(&mut t, case, &ends, &flow_rows);
     lengths(&mut t)?;
     let now = t.clocks.iter().copied().min().unwrap_or(NEVER);
     t.exps[0].now = if now == NEVER { 0 } else { now };
     Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs })
+}
+
+/// Stores the changes of the network, with their new paths. The experiment stops first at the time of the first change.
+fn changes(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, flow_rows: &[FlowIdx]) {
+    if case.changes.is_empty() {
+        return;
+    }
+    let end_of = |arc: u32| ends.end_of_arc[arc as usize];
+    let list = case.changes.iter().map(|timed| {
+        budget::check("changes of the network");
+        let row_change = match &timed.change {
+            Change::LinkDown(link) => RowChange::LinkDown([end_of(2 * link), end_of(2 * link + 1)]),
+            Change::LinkUp(link) => RowChange::LinkUp([end_of(2 * link), end_of(2 * link + 1)]),
+            Change::NewPaths { flow, paths } => RowChange::NewPaths {
+                flow: flow_rows[*flow],
+                data: add_paths(t, &paths.data, ends),
+                answers: add_paths(t, &paths.ack, ends),
+            },
+        };
+        (timed.time_ps, row_change)
+    });
+    let list: Vec<(u64, RowChange)> = list.collect();
+    let e = &mut t.exps[0];
+    e.modes |= mode::CHANGES;
+    t.changes = NetworkChanges { list, next: 0, time_limit: e.time_limit };
+    e.time_limit = e.time_limit.min(t.changes.list[0].0);
 }
 
 /// Fills the bits of packets in any order, with the range that the transport gives, or one of four bandwidth-delay products.
@@ -465,12 +493,12 @@ fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<Flow
             owner.next_start = f.start_ps;
         }
         owner.flow_n += 1;
-        let (path_first, path_len, n_paths) = add_paths(t, &p.data, ends);
+        let span = add_paths(t, &p.data, ends);
         t.flow_tx.push(FlowTx {
             size: f.bytes,
-            path_first,
-            path_len,
-            n_paths,
+            path_first: span.first,
+            path_len: span.len,
+            n_paths: span.n,
             base_rtt_ns: (w.rtt_ps / 1000).clamp(1, u32::MAX as u64) as u32,
             window: w.window_bytes.max(1),
             start: f.start_ps,
@@ -487,15 +515,15 @@ fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<Flow
             ack_end: f.bytes,
             ..FlowTx::zeroed()
         });
-        let (path_first, path_len, n_paths) = add_paths(t, &p.ack, ends);
+        let span = add_paths(t, &p.ack, ends);
         t.flow_rx.push(FlowRx {
             msg_end: f.bytes,
             msg: TaskIdx::NONE,
             nack_seq: NEVER,
             held: PacketIdx::NONE,
-            path_first,
-            path_len,
-            n_paths,
+            path_first: span.first,
+            path_len: span.len,
+            n_paths: span.n,
             flow_id: f.id,
             exp: case.options.exp_id,
             nic: nic_dst[i as usize],
@@ -507,15 +535,15 @@ fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<Flow
     Ok(rows)
 }
 
-/// Appends paths as egress ports of the switches they cross. Returns (first entry, entries per path, number of paths).
-fn add_paths(t: &mut OwnedTables, paths: &[Vec<ArcIdx>], ends: &Ends) -> (u32, u32, u32) {
+/// Appends paths as egress ports of the switches they cross.
+fn add_paths(t: &mut OwnedTables, paths: &[Vec<ArcIdx>], ends: &Ends) -> PathSpan {
     let first = t.paths.len() as u32;
     for path in paths {
         // The first arc leaves the NIC; every later one leaves a switch.
         t.paths.extend(path.iter().skip(1).map(|&arc| PortIdx(ends.end_of_arc[arc as usize].0 - ends.n_nics)));
     }
     let len = paths.first().map_or(0, |p| p.len() as u32 - 1);
-    (first, len, paths.len() as u32)
+    PathSpan { first, len, n: paths.len() as u32 }
 }
 
 /// Sets the most packets that each NIC can need in a step, and returns how many records each starts with.

@@ -5,6 +5,7 @@
 use hyperfold_columns::NEVER;
 use hyperfold_llm::workload::Flow;
 use hyperfold_llm::workload::tasks::TaskGraph;
+use hyperfold_network::changes::TimedChange;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::Network;
 use hyperfold_network::transport::{RttWindow, Transport};
@@ -23,6 +24,8 @@ pub struct PacketCase<'a> {
     pub transport: &'a Transport,
     /// The task graph of ranks. Its queue pairs are `flows[first_qp..]`, in its order. `None`: flows only.
     pub graph: Option<GraphCase<'a>>,
+    /// Changes of the network while the experiment runs, in order. Their flows are indices into `flows`.
+    pub changes: &'a [TimedChange],
     /// Settings of what is recorded, and how far the simulation goes.
     pub options: BuildOptions,
 }

@@ -47,7 +47,12 @@ pub struct Router<'a> {
 impl<'a> Router<'a> {
     /// A router over `net`, which has searched no routes yet.
     pub fn new(net: &'a Network) -> Router<'a> {
-        let graph = SwitchGraph::new(net);
+        Router::avoiding(net, &|_| false)
+    }
+
+    /// A router over `net` without the links of which `is_down` holds, by their index.
+    pub fn avoiding(net: &'a Network, is_down: &dyn Fn(u32) -> bool) -> Router<'a> {
+        let graph = SwitchGraph::without(net, is_down);
         let mut edge_class = vec![u32::MAX; graph.switches.len()];
         let mut class_of = vec![u32::MAX; net.nodes.len()];
         let mut roots: Vec<Vec<u32>> = Vec::new();

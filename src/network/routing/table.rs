@@ -28,17 +28,23 @@ pub(super) struct SwitchGraph {
 
 impl SwitchGraph {
     pub(super) fn new(net: &Network) -> SwitchGraph {
+        SwitchGraph::without(net, &|_| false)
+    }
+
+    /// The graph without the links of which `is_down` holds, by their index.
+    pub(super) fn without(net: &Network, is_down: &dyn Fn(u32) -> bool) -> SwitchGraph {
         let n = net.nodes.len();
         let mut degree = vec![0u32; n + 1];
-        for l in net.links.iter().filter(|l| net.is_packet_link(l)) {
+        let links = || (0u32..).zip(&net.links).filter(|&(i, l)| net.is_packet_link(l) && !is_down(i));
+        for (_, l) in links() {
             degree[l.a as usize + 1] += 1;
             degree[l.b as usize + 1] += 1;
         }
         let base = running_sum(degree);
         let mut fill = base.clone();
         let mut arcs = vec![0; base[n] as usize];
-        for (i, l) in net.links.iter().enumerate().filter(|(_, l)| net.is_packet_link(l)) {
-            for (end, arc) in [(l.a, 2 * i as u32), (l.b, 2 * i as u32 + 1)] {
+        for (i, l) in links() {
+            for (end, arc) in [(l.a, 2 * i), (l.b, 2 * i + 1)] {
                 arcs[fill[end as usize] as usize] = arc;
                 fill[end as usize] += 1;
             }

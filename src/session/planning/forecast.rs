@@ -86,7 +86,8 @@ pub(crate) enum Folding {
 impl Folding {
     /// Returns the folding of an experiment.
     pub(crate) fn of(config: &Config, has_program: bool) -> Folding {
-        if config.output.rtt || config.values.is(KeyId::LossRecovery, "selective") {
+        let links_fail = config.topology.outages.iter().any(|o| o.down_ps.is_some() || o.up_ps.is_some());
+        if config.output.rtt || links_fail || config.values.is(KeyId::LossRecovery, "selective") {
             return Folding::Off;
         }
         match (config.folding(), config.steady()) {

@@ -353,7 +353,8 @@ impl<'a> Findings<'a> {
         if record.drops.is_some_and(|n| n > 0) {
             let values = config(self.sweep, experiment).values;
             match values.bool(spec::KeyId::Pfc) {
-                true => self.lost_with_pfc += 1,
+                // A link that fails loses packets with PFC too.
+                true => self.lost_with_pfc += u64::from(!values.has(spec::KeyId::Outages)),
                 false => self.lost_without_pfc.add(record, &values),
             }
         }
@@ -389,7 +390,7 @@ impl<'a> Findings<'a> {
             && self.remembered == 0
         {
             messages.push(format!(
-                "--memo {}: nothing to remember; what is remembered are folded task graphs (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\", no output.rtt, no transport.loss_recovery = \"selective\", one path a flow)",
+                "--memo {}: nothing to remember; what is remembered are folded task graphs (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\", no output.rtt, no transport.loss_recovery = \"selective\", no topology.outages, one path a flow)",
                 path.display()
             ));
         }
@@ -400,7 +401,7 @@ impl<'a> Findings<'a> {
     fn drops_warning(&self) -> Option<String> {
         (self.lost_with_pfc > 0).then(|| {
             format!(
-                "{} dropped packets although transport.pfc = true: headroom was exceeded, by ACKs that are never paused \
+                "{} dropped packets although transport.pfc = true and no link failed: headroom was exceeded, by ACKs that are never paused \
                  (transport.ack_high_prio = true) or by a pause that takes longer than 3/2 of the link's delay to act",
                 counted(self.lost_with_pfc, "experiment")
             )

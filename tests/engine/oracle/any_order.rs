@@ -37,21 +37,20 @@ pub struct Told {
 impl Scoreboard {
     pub fn new(case: &Case, flow: usize) -> Self {
         let payload = case.transport.payload as u64;
-        let threshold = match case.transport.packet_threshold {
-            0 if case.paths[flow].data.len() == 1 => 1,
-            0 => case.rtt[flow].window_bytes.div_ceil(payload),
-            given => given as u64,
-        };
-        let range = range(case);
         Scoreboard {
             payload,
-            range,
-            threshold: threshold.min(range / 2),
+            range: range(case),
+            threshold: threshold(case, flow, case.paths[flow].data.len()),
             sacked: BTreeSet::new(),
             rtx_next: 0,
             rtx_end: 0,
             resent: 0,
         }
+    }
+
+    /// The flow has `n_paths` paths for its data from now on.
+    pub fn choose_among(&mut self, case: &Case, flow: usize, n_paths: usize) {
+        self.threshold = threshold(case, flow, n_paths);
     }
 
     /// Returns the next multiple of the payload at or above `x`.
@@ -138,6 +137,16 @@ impl Scoreboard {
         assert!(self.sacked.is_empty(), "packets arrived that were never sent");
         (self.rtx_next, self.rtx_end, self.resent) = (0, 0, 0);
     }
+}
+
+/// Number of packets after which a missing one of a flow with `n_paths` paths is lost.
+fn threshold(case: &Case, flow: usize, n_paths: usize) -> u64 {
+    let threshold = match case.transport.packet_threshold {
+        0 if n_paths == 1 => 1,
+        0 => case.rtt[flow].window_bytes.div_ceil(case.transport.payload as u64),
+        given => given as u64,
+    };
+    threshold.min(range(case) / 2)
 }
 
 /// Most packets between `snd_una` and `snd_nxt`, for all queue pairs of the experiment.

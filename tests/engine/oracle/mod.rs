@@ -13,6 +13,7 @@ pub use crate::support::Case;
 mod any_order;
 mod arith;
 mod cc;
+mod changes;
 mod graph;
 mod nic;
 mod port;
@@ -20,6 +21,7 @@ mod queue;
 mod switch;
 mod tasks;
 
+use changes::{Changes, Routes};
 use nic::{Nic, Receiver, Sender};
 use port::{Item, Port};
 pub use queue::Order;
@@ -63,6 +65,8 @@ pub struct Outcome {
     /// Pause and resume frames received.
     pub pfc_frames: u64,
     pub drops: u64,
+    /// Drops on links that were down, by the arc that leaves the port they count for.
+    pub lost: Vec<u64>,
     /// The largest egress queue of a switch (data and ACK bytes), right after a packet joined it.
     pub max_queue_bytes: u64,
     /// Bytes sent by the port of each arc, pause frames included.
@@ -98,6 +102,9 @@ struct Sim<'a> {
     mmus: Vec<Mmu>,
     senders: Vec<Sender>,
     receivers: Vec<Receiver>,
+    /// By flow.
+    routes: Vec<Routes>,
+    changes: Changes<'a>,
     tasks: Tasks,
     packet_hops: u64,
     ecn_marks: u64,
@@ -123,6 +130,8 @@ impl<'a> Sim<'a> {
             mmus: switch::mmus(case),
             senders: (0..case.flows.len()).map(|f| Sender::new(case, f, f >= first_qp)).collect(),
             receivers: vec![Receiver::new(&case.transport); case.flows.len()],
+            routes: case.paths.iter().map(Routes::new).collect(),
+            changes: Changes::new(case),
             tasks,
             packet_hops: 0,
             ecn_marks: 0,
@@ -144,26 +153,27 @@ impl<'a> Sim<'a> {
             if self.queue.next_time().is_none_or(|t| t > self.now) {
                 self.serve_gates();
             }
-            let Some(next) = self.queue.pop() else { break };
+            let late = |t: u64| opts.time_limit_ps.is_some_and(|limit| t > limit);
+            // While a change is left, congestion-control timers before it matter: it may have something sent.
+            let change = self.changes.next_time();
+            if let Some(t) = change.filter(|&t| self.queue.next_time_of_all().is_none_or(|next| next >= t)) {
+                if late(t) {
+                    self.failure = Some(Failure::TimeLimit);
+                    return;
+                }
+                assert!(t >= self.now, "time ran backwards");
+                self.change(t);
+                continue;
+            }
+            let Some(next) = self.queue.pop(change.is_some()) else { break };
             assert!(next.time() >= self.now, "time ran backwards");
-            if opts.time_limit_ps.is_some_and(|limit| next.time() > limit) {
+            if late(next.time()) {
                 self.failure = Some(Failure::TimeLimit);
                 return;
             }
             self.now = next.time();
             self.lineage = next.lineage;
-            match next.event {
-                Event::Complete(arc) => {
-                    self.ports[arc as usize].busy = false;
-                    self.kick(arc);
-                }
-                Event::Arrive(arc) => self.arrive(arc),
-                Event::Pace(nic, generation) => self.pacing_timer(nic, generation),
-                Event::CcTimer(flow, timer, generation) => self.dcqcn_timer(flow, timer, generation),
-                Event::Rto(flow) => self.rto_timer(flow),
-                Event::Start(flow) => self.start_flow(flow),
-                Event::Due(task) => self.task_due(task),
-            }
+            self.handle(next.event);
         }
         if self.failure.is_none() {
             self.check_drained();
@@ -173,12 +183,31 @@ impl<'a> Sim<'a> {
         }
     }
 
+    fn handle(&mut self, event: Event) {
+        match event {
+            Event::Complete(arc) => {
+                self.ports[arc as usize].busy = false;
+                self.kick(arc);
+            }
+            Event::Arrive(arc, outages) => self.arrive(arc, outages),
+            Event::Pace(nic, generation) => self.pacing_timer(nic, generation),
+            Event::CcTimer(flow, timer, generation) => self.dcqcn_timer(flow, timer, generation),
+            Event::Rto(flow) => self.rto_timer(flow),
+            Event::Start(flow) => self.start_flow(flow),
+            Event::Due(task) => self.task_due(task),
+        }
+    }
+
     /// Schedules `event` for `t`, caused by the event being handled.
     fn schedule(&mut self, t: u64, event: Event) {
         self.queue.push(self.lineage.child(t - self.now), t, event);
     }
 
-    fn arrive(&mut self, arc: ArcIdx) {
+    /// The oldest packet on the wire arrives, unless it was lost: the link has failed more than `outages` times by now.
+    fn arrive(&mut self, arc: ArcIdx, outages: u32) {
+        if self.ports[arc as usize].outages != outages {
+            return;
+        }
         let item = self.ports[arc as usize].wire.pop_front().expect("an arrival was sent");
         let at = arc ^ 1;
         let is_switch = self.ports[at as usize].is_switch;
@@ -203,7 +232,7 @@ impl<'a> Sim<'a> {
         if self.ports[arc as usize].is_switch { self.kick_switch_port(arc) } else { self.kick_nic(arc) }
     }
 
-    /// Without losses in flight, what is left when nothing happens any more must add up.
+    /// What was lost on wires is not there any more, so what is left when nothing happens any more must add up.
     fn check_drained(&self) {
         for (arc, port) in self.ports.iter().enumerate() {
             assert!(port.wire.is_empty(), "arc {arc}: packets on the wire but no event");
@@ -227,6 +256,7 @@ impl<'a> Sim<'a> {
             pfc_pauses: self.pfc_pauses,
             pfc_frames: self.pfc_frames,
             drops: self.drops,
+            lost: self.ports.iter().map(|p| p.lost).collect(),
             max_queue_bytes: self.max_queue_bytes,
             tx_bytes: self.ports.iter().map(|p| p.tx_bytes).collect(),
             tasks: self.tasks.times(),

@@ -103,6 +103,14 @@ impl Sender {
         }
     }
 
+    /// Its data takes these paths from now on.
+    pub fn has_paths(&mut self, case: &Case, flow: usize, data: &[Vec<ArcIdx>]) {
+        self.hops = data[0].len() as u64 - 1;
+        if let Some(scoreboard) = &mut self.any_order {
+            scoreboard.choose_among(case, flow, data.len());
+        }
+    }
+
     /// A queue pair is never done; its messages are tasks.
     pub fn is_unfinished_flow(&self) -> bool {
         !self.is_qp && self.finish_ps.is_none()
@@ -313,7 +321,8 @@ impl Sim<'_> {
         }
     }
 
-    fn arm(&mut self, nic: ArcIdx, t: u64) {
+    /// Arms the timer for `t`, instead of any other time.
+    pub(super) fn arm(&mut self, nic: ArcIdx, t: u64) {
         let state = &mut self.nics[nic as usize];
         state.armed = Some(t);
         state.generation += 1;
@@ -328,8 +337,11 @@ impl Sim<'_> {
         }
     }
 
-    /// The transmitter is idle: sends an ACK, or serves the next queue pair, or sleeps until one may send.
+    /// The transmitter is idle: sends an ACK, or serves the next queue pair, or sleeps until one may send. While its link is down, it holds.
     pub(super) fn kick_nic(&mut self, nic: ArcIdx) {
+        if self.ports[nic as usize].down {
+            return;
+        }
         let paused = self.ports[nic as usize].paused;
         if (!paused || self.case.transport.ack_high_prio)
             && let Some(ack) = self.nics[nic as usize].acks.pop_front()
@@ -385,7 +397,7 @@ impl Sim<'_> {
     fn send_data(&mut self, nic: ArcIdx, flow: u32) {
         let t = &self.case.transport;
         let line_rate = self.ports[nic as usize].rate_bps;
-        let paths = self.case.paths[flow as usize].data.len() as u32;
+        let routes = &self.routes[flow as usize];
         let sender = &mut self.senders[flow as usize];
         let sets_deadline = sender.sets_deadline();
         let seq = sender.next_position();
@@ -397,7 +409,7 @@ impl Sim<'_> {
             offset: 0,
             payload,
             wire: payload + t.data_overhead,
-            path: path_of(t, flow, sender.sent, 0, paths),
+            path: routes.number(Kind::Data, path_of(t, flow, sender.sent, 0, routes.count(Kind::Data))),
             hop: 0,
             marked: false,
             cnp: false,
@@ -425,9 +437,7 @@ impl Sim<'_> {
 
     /// The arc that a packet takes next.
     pub(super) fn next_arc(&self, packet: &Packet) -> ArcIdx {
-        let paths = &self.case.paths[packet.flow as usize];
-        let paths = if packet.kind == Kind::Data { &paths.data } else { &paths.ack };
-        paths[packet.path as usize][packet.hop as usize]
+        self.routes[packet.flow as usize].path(packet.kind, packet.path)[packet.hop as usize]
     }
 
     /// A packet arrived at the host that `nic` belongs to.
@@ -444,7 +454,7 @@ impl Sim<'_> {
         if cnp {
             receiver.cnp_t = self.now + t.cnp_interval_ps;
         }
-        let paths = self.case.paths[data.flow as usize].ack.len() as u32;
+        let routes = &self.routes[data.flow as usize];
         let ack = Packet {
             kind,
             flow: data.flow,
@@ -452,7 +462,7 @@ impl Sim<'_> {
             offset: data.seq.saturating_sub(receiver.expected) / t.payload as u64,
             payload: 0,
             wire: t.ack_bytes,
-            path: path_of(t, data.flow, receiver.sent, 1, paths),
+            path: routes.number(kind, path_of(t, data.flow, receiver.sent, 1, routes.count(kind))),
             // It leaves by this NIC, which is the first arc of its path.
             hop: 1,
             marked: false,
@@ -462,7 +472,7 @@ impl Sim<'_> {
             in_port: nic,
         };
         receiver.sent = receiver.sent.wrapping_add(1);
-        assert_eq!(self.case.paths[data.flow as usize].ack[ack.path as usize][0], nic, "the ACK path's NIC");
+        assert_eq!(routes.path(kind, ack.path)[0], nic, "the ACK path's NIC");
         let expected = receiver.expected;
         self.nics[nic as usize].acks.push_back(ack);
         self.messages_arrived(data.flow, expected);

@@ -45,7 +45,7 @@ pub struct Packet {
     pub offset: u64,
     pub payload: u32,
     pub wire: u32,
-    /// Which of the flow's paths, and how many of its arcs have been taken.
+    /// Number of the path among all that the flow has had in this direction, and how many of its arcs have been taken.
     pub path: u32,
     pub hop: u32,
     pub marked: bool,
@@ -72,6 +72,12 @@ pub struct Port {
     pub rate_bps: u64,
     pub delay_ps: u64,
     pub busy: bool,
+    /// Its link carries nothing.
+    pub down: bool,
+    /// Times that its link has failed.
+    pub outages: u32,
+    /// Packets of this port, or of the NIC at its link, that were lost because the link was down.
+    pub lost: u64,
     /// The far end asked for silence (of the data class).
     pub paused: bool,
     /// Sent and not yet arrived, oldest first.
@@ -99,6 +105,9 @@ pub fn all(case: &Case) -> Vec<Port> {
                 rate_bps: link.rate_bps,
                 delay_ps: link.delay_ps,
                 busy: false,
+                down: false,
+                outages: 0,
+                lost: 0,
                 paused: false,
                 wire: VecDeque::new(),
                 fifo: VecDeque::new(),
@@ -124,7 +133,7 @@ pub fn all(case: &Case) -> Vec<Port> {
 }
 
 impl Sim<'_> {
-    /// Puts `item` on the arc's wire now. The completion is scheduled before the arrival.
+    /// Puts `item` on the arc's wire now. The completion is scheduled before the arrival. It does not arrive if the link is down.
     pub(super) fn transmit(&mut self, arc: ArcIdx, item: Item) {
         let bytes = match item {
             Item::Packet(p) => p.wire,
@@ -135,10 +144,15 @@ impl Sim<'_> {
         let port = &mut self.ports[arc as usize];
         port.busy = true;
         port.tx_bytes += bytes as u64;
-        port.wire.push_back(item);
         let done = self.now + tx(bytes, port.rate_bps, clock_ps);
         let there = done + port.delay_ps;
+        let (down, outages) = (port.down, port.outages);
         self.schedule(done, Event::Complete(arc));
-        self.schedule(there, Event::Arrive(arc));
+        if down {
+            self.lose(arc, &item);
+        } else {
+            self.ports[arc as usize].wire.push_back(item);
+            self.schedule(there, Event::Arrive(arc, outages));
+        }
     }
 }

@@ -88,8 +88,8 @@ pub enum Order {
 #[derive(Clone, Copy, Debug)]
 pub enum Event {
     Complete(ArcIdx),
-    /// The oldest packet on the arc's wire arrives: so arrivals on a link keep the order they were sent in.
-    Arrive(ArcIdx),
+    /// The oldest packet on the arc's wire arrives: so arrivals on a link keep the order they were sent in. Void if the link has failed more often by now.
+    Arrive(ArcIdx, u32),
     /// A NIC's pacing timer; void unless the generation is the current one.
     Pace(ArcIdx, u64),
     CcTimer(u32, CcTimer, u64),
@@ -114,7 +114,7 @@ fn who(event: Event) -> Who {
     match event {
         Event::Complete(arc) => (0, arc, 0),
         // The port it arrives at; links are in the same order at both ends.
-        Event::Arrive(arc) => (1, arc ^ 1, 0),
+        Event::Arrive(arc, _) => (1, arc ^ 1, 0),
         Event::Pace(nic, _) => (2, nic, 0),
         Event::CcTimer(flow, timer, _) => (3, flow, timer as u32),
         Event::Rto(flow) => (4, flow, 0),
@@ -191,7 +191,7 @@ impl Queue {
         self.scheduled += 1;
         let who = who(event);
         let node = match event {
-            Event::Complete(_) | Event::Arrive(_) | Event::Pace(..) => self.arc_node[who.1 as usize],
+            Event::Complete(_) | Event::Arrive(..) | Event::Pace(..) => self.arc_node[who.1 as usize],
             Event::CcTimer(..) | Event::Rto(_) | Event::Start(_) => self.flow_node[who.1 as usize],
             Event::Due(task) => self.task_node[task as usize],
         };
@@ -204,9 +204,14 @@ impl Queue {
         if self.live == 0 { None } else { self.heap.peek().map(|Reverse(next)| next.t) }
     }
 
-    /// The next event; `None` once only congestion-control timers are left.
-    pub fn pop(&mut self) -> Option<Queued> {
-        if self.live == 0 {
+    /// When the next event is, congestion-control timers included.
+    pub fn next_time_of_all(&self) -> Option<u64> {
+        self.heap.peek().map(|Reverse(next)| next.t)
+    }
+
+    /// The next event; `None` once only congestion-control timers are left, unless those matter too: `all`.
+    pub fn pop(&mut self, all: bool) -> Option<Queued> {
+        if self.live == 0 && !all {
             return None;
         }
         let Reverse(next) = self.heap.pop()?;

@@ -130,6 +130,12 @@ impl Mmu {
             && (shared == 0 || shared + offset <= self.threshold(i))
     }
 
+    /// In-port `arc` has not paused its peer.
+    fn forget_pause(&mut self, arc: ArcIdx) {
+        let i = self.index(arc);
+        self.ingress[i].has_paused = false;
+    }
+
     /// Bytes held, headroom included.
     pub fn held(&self) -> u64 {
         self.ingress.iter().map(|i| i.bytes + i.headroom_used).sum()
@@ -139,6 +145,12 @@ impl Mmu {
 impl Sim<'_> {
     fn node_of(&self, arc: ArcIdx) -> NodeIdx {
         self.case.network.arc_from(arc)
+    }
+
+    /// The port's peer knows nothing of a pause any more.
+    pub(super) fn forget_pause(&mut self, arc: ArcIdx) {
+        let node = self.node_of(arc) as usize;
+        self.mmus[node].forget_pause(arc);
     }
 
     /// A data packet or ACK arrived at a switch by `in_port`.

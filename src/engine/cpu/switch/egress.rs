@@ -5,8 +5,8 @@ use crate::cpu::key::{ARRIVAL, COMPLETION, EventRef, lineages};
 use crate::cpu::lists::{fetch_rest, wire_push};
 use crate::cpu::math::{hash32, tx_time};
 use hyperfold_columns::{
-    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, Lineage, NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, cc,
-    flag, kind, meta, mode,
+    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, LINK_DOWN, Lineage, NEVER, PacketIdx, PortIdx, SHARED_HEADER,
+    Tables, cc, flag, kind, meta, mode,
 };
 
 /// An event at a port.
@@ -265,7 +265,28 @@ fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, even
     let peer = row.peer;
     t.packets[p].t = event.t + x + delay;
     t.details[p].d = arrives;
+    if peer.0 & LINK_DOWN != 0 {
+        return drop_packet(t, port, p);
+    }
     wire_push(t, peer, p);
+}
+
+/// Drops packet `p`, which was on its way to egress `port`, or which `port` begins to send while its link is down. A pause frame only disappears.
+#[inline(never)]
+pub fn drop_packet(t: &mut Tables, port: PortIdx, p: PacketIdx) {
+    count_drop(t, port, p);
+    return_later(t, port, p);
+}
+
+/// Counts packet `p` as a drop of `port`. Pause frames are not counted.
+pub fn count_drop(t: &mut Tables, port: PortIdx, p: PacketIdx) {
+    let pk = &t.packets[p];
+    let (packet_kind, payload) = ((pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK, pk.payload);
+    let row = &mut t.ports[port];
+    row.drops += u32::from(packet_kind != kind::FRAME);
+    if packet_kind == kind::DATA {
+        row.dropped_bytes += payload as u64;
+    }
 }
 
 /// Handles a pause or resume frame from the port's peer. Returns whether the port must start its next transmission.

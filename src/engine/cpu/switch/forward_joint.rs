@@ -2,12 +2,12 @@
 //! time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
 
 use super::egress::{
-    PortEvent, TimedEvent, completion_time, enqueue, idle, on_frame, return_later, send_frame_if_idle, start_next,
+    PortEvent, TimedEvent, completion_time, drop_packet, enqueue, idle, on_frame, send_frame_if_idle, start_next,
 };
 use super::forward::gather;
 use super::mmu::SharedBuffer;
 use crate::cpu::lists::arrival_time;
-use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SwitchIdx, Tables, kind, meta};
+use hyperfold_columns::{NEVER, PortIdx, SwitchIdx, Tables, meta};
 
 /// Processes switch `s` up to `end`.
 ///
@@ -120,19 +120,6 @@ fn first_at(t: &Tables, port: PortIdx, at_ps: u64) -> Option<PortEvent> {
         }
     }
     first
-}
-
-/// Drops packet `p` on its way to egress `port`.
-fn drop_packet(t: &mut Tables, port: PortIdx, p: PacketIdx) {
-    let pk = &t.packets[p];
-    let data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
-    let payload = pk.payload;
-    let row = &mut t.ports[port];
-    row.drops += 1;
-    if data {
-        row.dropped_bytes += payload as u64;
-    }
-    return_later(t, port, p);
 }
 
 /// Runs [`forward_joint`] for one row, if the switch is not independent.

@@ -1,0 +1,171 @@
+//! Reads `topology.outages`: links and nodes that fail while packets cross the network.
+//!
+//! Layer: spec. Names are not looked up here, because the network is not made yet.
+
+use super::error::Conflict;
+use super::key_id::KeyId;
+use super::scale::scaled;
+use super::value::Values;
+use hyperfold_base::units::{PS_PER_NS, PS_PER_S};
+
+/// What fails together.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum FailingPart {
+    /// A node, with all its links.
+    Node(String),
+    /// The links between two nodes.
+    Links {
+        /// Name of one node.
+        a: String,
+        /// Name of the other node.
+        b: String,
+        /// Number of the link among those between the two nodes, from 1; `None`: all of them.
+        number: Option<u32>,
+    },
+    /// So many different links between switches, drawn by the experiment's seed.
+    Random(u32),
+}
+
+/// An outage as it is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutageText {
+    /// The text, for messages.
+    pub text: String,
+    /// What fails.
+    pub part: FailingPart,
+    /// Time at which it fails, in ps; `None`: before the experiment begins.
+    pub down_ps: Option<u64>,
+    /// Time at which it comes back, in ps; `None`: it does not.
+    pub up_ps: Option<u64>,
+}
+
+/// An example for messages.
+const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\" or \"random 3\"";
+/// Most outages of one experiment (our choice).
+const MOST_OUTAGES: usize = 4096;
+/// Latest time of an outage in ps, 100 days: simulated time ends soon after.
+const LATEST_PS: f64 = 8.64e18;
+
+/// Reads the outages of an experiment: texts that are separated by commas.
+pub(super) fn outages(v: &Values) -> Result<Vec<OutageText>, Conflict> {
+    let text = v.text(KeyId::Outages);
+    let fail = |why: String| Conflict { job: None, key: KeyId::Outages, why };
+    if text.trim().is_empty() {
+        return Ok(Vec::new());
+    }
+    let outages: Vec<OutageText> = text
+        .split(',')
+        .map(|outage| one(outage.trim()).map_err(|why| fail(format!("`{}`: {why}; {EXAMPLE}", outage.trim()))))
+        .collect::<Result<_, _>>()?;
+    if outages.len() > MOST_OUTAGES {
+        return Err(fail(format!("{} outages are too many; at most {MOST_OUTAGES}", outages.len())));
+    }
+    let change = outages.iter().find(|outage| outage.down_ps.is_some() || outage.up_ps.is_some());
+    match (v.text(KeyId::Mode), change) {
+        ("packet", _) | ("flow", None) => Ok(outages),
+        ("flow", Some(outage)) => Err(fail(format!(
+            "`{}`: at flow level links fail before the beginning only; leave out `down` and `up`, or write fidelity.mode = \"packet\"",
+            outage.text
+        ))),
+        (mode, _) => Err(fail(format!(
+            "links of the fabric fail in simulations of packets or flows, and fidelity.mode is \"{mode}\"; section failures says what fails there"
+        ))),
+    }
+}
+
+/// Reads one outage. The error says what is wrong with it.
+fn one(text: &str) -> Result<OutageText, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let is_keyword = |word: &&str| matches!(*word, "down" | "up");
+    let (names, times) = words.split_at(words.iter().position(|word| is_keyword(&word)).unwrap_or(words.len()));
+    let (down_ps, up_ps) = match times {
+        [] => (None, None),
+        ["down", down] => (Some(time(down)?), None),
+        ["up", up] => (None, Some(time(up)?)),
+        ["down", down, "up", up] => (Some(time(down)?), Some(time(up)?)),
+        _ => return Err("after the names come `down` with a time and `up` with a time, or one of them".to_string()),
+    };
+    if up_ps.is_some_and(|up| up <= down_ps.unwrap_or(0)) {
+        return Err("it comes back before it fails".to_string());
+    }
+    Ok(OutageText { text: text.to_string(), part: part(names)?, down_ps, up_ps })
+}
+
+/// Reads what fails.
+fn part(names: &[&str]) -> Result<FailingPart, String> {
+    match *names {
+        [] => Err("it names nothing that fails".to_string()),
+        ["random", count] => match count.parse() {
+            Ok(count @ 1..=1_000_000) => Ok(FailingPart::Random(count)),
+            _ => Err(format!("`{count}` is no number of links, from 1")),
+        },
+        [node] => Ok(FailingPart::Node(node.to_string())),
+        [a, b] => {
+            let (b, number) = match b.rsplit_once('#') {
+                None => (b, None),
+                Some((b, number)) => match number.parse() {
+                    Ok(number @ 1..) => (b, Some(number)),
+                    _ => return Err(format!("`{number}` is no number of a link, from 1")),
+                },
+            };
+            Ok(FailingPart::Links { a: a.to_string(), b: b.to_string(), number })
+        }
+        _ => Err("it names more than two nodes".to_string()),
+    }
+}
+
+/// Reads a time with its unit, in ps.
+fn time(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match &text[digits.len()..] {
+        "ns" => PS_PER_NS as f64,
+        "us" => 1e3 * PS_PER_NS as f64,
+        "ms" => 1e6 * PS_PER_NS as f64,
+        "s" => PS_PER_S as f64,
+        _ => return Err(format!("`{text}` is no time with a unit: ns, us, ms or s")),
+    };
+    let number = digits.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
+    let number = number.ok_or_else(|| format!("`{text}` is no time"))?;
+    if number * scale > LATEST_PS {
+        return Err(format!("`{text}` is later than the 100 days that can be simulated"));
+    }
+    Ok(scaled(number, scale))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn outages_are_read() {
+        let links = |a: &str, b: &str, number| FailingPart::Links { a: a.into(), b: b.into(), number };
+        for (text, part, down_ps, up_ps) in [
+            ("leaf0 spine1 down 100us up 2ms", links("leaf0", "spine1", None), Some(100_000_000), Some(2_000_000_000)),
+            ("leaf0 spine1#2", links("leaf0", "spine1", Some(2)), None, None),
+            ("spine1 down 1.5ns", FailingPart::Node("spine1".into()), Some(1500), None),
+            ("random 3 up 1s", FailingPart::Random(3), None, Some(1_000_000_000_000)),
+        ] {
+            assert_eq!(one(text), Ok(OutageText { text: text.into(), part, down_ps, up_ps }), "{text}");
+        }
+    }
+
+    #[test]
+    fn wrong_outages_say_why() {
+        for (text, why) in [
+            ("down 1us", "names nothing"),
+            ("a b c", "more than two"),
+            ("a b down 5", "no time with a unit"),
+            ("a b down xus", "no time"),
+            ("a b down -1us", "no time"),
+            ("a b down 5us up 5us", "before it fails"),
+            ("a b up 0us", "before it fails"),
+            ("a b up 5us down 6us", "after the names"),
+            ("a b#0", "no number of a link"),
+            ("random 0", "no number of links"),
+            ("a down 101000000s", "later than"),
+        ] {
+            let found = one(text).unwrap_err();
+            assert!(found.contains(why), "{text}: {found}");
+        }
+    }
+}

@@ -1,0 +1,129 @@
+//! Changes of the network between two steps: links that fail or come back, and new paths. The rules are those of
+//! `docs/explanation/model-semantics.md`, "Links that fail".
+//!
+//! An experiment stops at the time of its next change, because that is its time limit until then. So no system knows of changes, and every engine
+//! makes them here.
+
+use crate::cpu::advance::return_record;
+use crate::cpu::key::periodic;
+use crate::cpu::nic::set_clock;
+use crate::cpu::switch::egress::{completion_time, count_drop};
+use crate::grow::{TooManyPackets, grow};
+use hyperfold_columns::{
+    EndOwner, HOLDS, LINK_DOWN, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, RowChange, Tables, kind, meta, status,
+};
+
+/// Whether the experiment has stopped for the next change of its network.
+pub fn is_due(t: &Tables) -> bool {
+    t.changes.next_time().is_some()
+        && t.exps.first().is_some_and(|e| matches!(e.status, status::TIME_LIMIT | status::DONE))
+}
+
+/// Makes all changes of the time at which the experiment has stopped, and lets it go on. `packet_limit` is the maximum number of its packet records.
+///
+/// PRECONDITION: `t` holds one experiment, and [`is_due`].
+pub fn make(t: &mut Tables, packet_limit: u64) -> Result<(), TooManyPackets> {
+    let Some(now) = t.changes.next_time() else { return Ok(()) };
+    t.exps[0].now = now;
+    let mut freed = Vec::new();
+    while t.changes.next_time() == Some(now) {
+        let (_, change) = t.changes.list[t.changes.next];
+        t.changes.next += 1;
+        match change {
+            RowChange::LinkDown(ends) => {
+                for (end, peer) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+                    lose_wire(t, end, peer);
+                    link_down(t, end, peer, &mut freed);
+                }
+            }
+            RowChange::LinkUp(ends) => {
+                for (end, peer) in [(ends[0], ends[1]), (ends[1], ends[0])] {
+                    link_up(t, end, peer, now);
+                }
+            }
+            RowChange::NewPaths { flow, data, answers } => {
+                let tx = &mut t.flow_tx[flow];
+                (tx.path_first, tx.path_len, tx.n_paths) = (data.first, data.len, data.n);
+                let rx = &mut t.flow_rx[flow];
+                (rx.path_first, rx.path_len, rx.n_paths) = (answers.first, answers.len, answers.n);
+            }
+        }
+    }
+    for port in freed {
+        kick(t, port, now);
+    }
+    t.exps[0].time_limit = t.changes.next_time().map_or(t.changes.time_limit, |next| next.min(t.changes.time_limit));
+    // Pools may be short too: the stop at a time limit hides that.
+    grow(t, packet_limit)
+}
+
+/// Loses what is on the wire to `end`, which `peer` has sent.
+fn lose_wire(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) {
+    let nics = t.exps[0].nic_len;
+    let counted = match (peer.owner(nics), end.owner(nics)) {
+        (EndOwner::Port(port), _) | (_, EndOwner::Port(port)) => port,
+        (EndOwner::Nic(_), EndOwner::Nic(_)) => unreachable!("a link between two hosts does not fail"),
+    };
+    let wire = &mut t.wires[end];
+    let mut p = wire.head;
+    (wire.head, wire.tail, wire.n) = (PacketIdx::NONE, PacketIdx::NONE, 0);
+    t.clocks[end.usize()] = NEVER;
+    while p.is_some() {
+        count_drop(t, counted, p);
+        p = return_record(t, p);
+    }
+}
+
+/// What the failure of its link does to `end`. Adds the port to `freed`, if it was paused.
+fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx, freed: &mut Vec<PortIdx>) {
+    let port = match end.owner(t.exps[0].nic_len) {
+        EndOwner::Nic(n) => {
+            t.nics[n].paused = HOLDS;
+            return;
+        }
+        EndOwner::Port(port) => port,
+    };
+    let row = &mut t.ports[port];
+    row.peer = LinkEndIdx(peer.0 | LINK_DOWN);
+    row.paused = 0;
+    freed.push(port);
+    let mut frame = row.frame_head;
+    (row.frame_head, row.frame_tail, row.frames) = (PacketIdx::NONE, PacketIdx::NONE, 0);
+    if row.pausing != 0 {
+        row.pausing = 0;
+        if row.headroom_used == 0 {
+            t.switches[row.switch_idx].congested_n -= 1;
+        }
+    }
+    while frame.is_some() {
+        debug_assert_eq!((t.packets[frame].meta >> meta::KIND_SHIFT) & meta::KIND_MASK, kind::FRAME);
+        frame = return_record(t, frame);
+    }
+}
+
+/// What the return of its link does to `end`.
+fn link_up(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx, now: u64) {
+    match end.owner(t.exps[0].nic_len) {
+        EndOwner::Nic(n) => resume_nic(t, n, now),
+        EndOwner::Port(port) => t.ports[port].peer = peer,
+    }
+}
+
+/// Lets NIC `n` send again.
+fn resume_nic(t: &mut Tables, n: NicIdx, now: u64) {
+    let row = &mut t.nics[n];
+    row.paused = 0;
+    (row.timer, row.timer_d) = (now, periodic(u32::MAX, u32::MAX, 0));
+    set_clock(t, n);
+}
+
+/// Lets `port` start its next transmission at `now`, if it is idle and has one: as if one had ended, which a change caused.
+fn kick(t: &mut Tables, port: PortIdx, now: u64) {
+    let row = &mut t.ports[port];
+    if row.busy == 0 || row.busy_until < now {
+        (row.busy, row.busy_until, row.busy_d) = (1, now, periodic(u32::MAX, u32::MAX, 0));
+    }
+    let clock = completion_time(t, port);
+    let clock_idx = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
+    t.clocks[clock_idx] = clock;
+}

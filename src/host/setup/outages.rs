@@ -1,0 +1,209 @@
+//! Finds the links that `topology.outages` names, and works out what their failure changes.
+//!
+//! Layer: host. Builds no tables.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use hyperfold_config::spec::{Config, Conflict, FailingPart, KeyId, OutageText, mix};
+use hyperfold_llm::workload::Flow;
+use hyperfold_network::changes::{ChangeList, Outage, RoutedFlow, TimedChange, changes_of, crosses};
+use hyperfold_network::routing::{FlowKey, FlowPaths, RoutingPolicy};
+use hyperfold_network::topology::{Network, NodeKind};
+use hyperfold_network::transport::Transport;
+
+/// Most names that a message lists.
+const MOST_NAMES: usize = 6;
+
+/// The flows that cross the network, with what decides their paths.
+pub(crate) struct CrossingFlows<'a> {
+    /// The flows.
+    pub flows: &'a [Flow],
+    /// Paths that each flow takes at first.
+    pub paths: &'a [FlowPaths],
+    /// Paths of flows that links have made take others, while no link is down.
+    pub own_paths: &'a BTreeMap<usize, FlowPaths>,
+    /// Link of its NICs that each flow is pinned to; `None`: any.
+    pub lanes: &'a [Option<u32>],
+    /// What chooses their paths.
+    pub policy: &'a dyn RoutingPolicy,
+}
+
+/// The outages of an experiment, with the links that they take down.
+///
+/// # Errors
+/// An outage names what the network does not have, or a link between two hosts.
+pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Conflict> {
+    let texts = &config.topology.outages;
+    let names = if texts.is_empty() { Vec::new() } else { net.names() };
+    let outage = |(number, text): (u64, &OutageText)| {
+        let links = links_of(net, &names, text, (config.seed, number)).map_err(|why| Conflict {
+            job: None,
+            key: KeyId::Outages,
+            why: format!("`{}`: {why}", text.text),
+        })?;
+        Ok(Outage { links, down_ps: text.down_ps, up_ps: text.up_ps })
+    };
+    (0u64..).zip(texts).map(outage).collect()
+}
+
+/// Returns the changes that the outages of an experiment bring, in order. Adds notes on what may surprise.
+pub(crate) fn network_changes(
+    config: &Config,
+    net: &Network,
+    outages: &[Outage],
+    crossing: &CrossingFlows<'_>,
+    transport: &Transport,
+    notes: &mut Vec<String>,
+) -> Vec<TimedChange> {
+    let (flows, paths, own_paths) = (crossing.flows, crossing.paths, crossing.own_paths);
+    if outages.is_empty() {
+        return Vec::new();
+    }
+    if flows.is_empty() {
+        notes.push("topology.outages has no effect here: no packet crosses the network".to_string());
+        return Vec::new();
+    }
+    let own = |flow: usize| own_paths.get(&flow).unwrap_or(&paths[flow]);
+    let links: BTreeSet<u32> = outages.iter().flat_map(|outage| outage.links.iter().copied()).collect();
+    if !(0..flows.len()).any(|flow| crosses(own(flow), &links)) {
+        notes.push("topology.outages has no effect here: no path crosses what fails".to_string());
+        return Vec::new();
+    }
+    if outages.iter().all(Outage::is_lasting) {
+        return Vec::new();
+    }
+    let routed: Vec<RoutedFlow> = (0..flows.len())
+        .map(|flow| RoutedFlow {
+            key: FlowKey::from(&flows[flow]),
+            lane: crossing.lanes[flow],
+            paths: own(flow),
+            first: &paths[flow],
+        })
+        .collect();
+    let reroute_ps = config.routing.reroute_ps;
+    let ChangeList { changes, without_way } = changes_of(net, outages, reroute_ps, &routed, crossing.policy);
+    if let Some(&first) = without_way.first() {
+        notes.push(format!(
+            "topology.outages leaves {} of {} flows without a path between their NICs for some time (first: rank {} to rank {}): they wait, and the \
+             experiment fails if they give up after transport.rto_retries = {} timeouts without progress",
+            without_way.len(),
+            flows.len(),
+            flows[first].src_rank,
+            flows[first].dst_rank,
+            transport.rto_retries
+        ));
+    }
+    notes.extend(gives_up(config, outages, transport));
+    changes
+}
+
+/// Returns a note if flows may give up before paths avoid what failed, or before it is back.
+fn gives_up(config: &Config, outages: &[Outage], transport: &Transport) -> Option<String> {
+    let patience_ps = transport.rto_ps.saturating_mul(u64::from(transport.rto_retries) + 1);
+    let reroute_ps = config.routing.reroute_ps;
+    let unavoided_ps = |o: &Outage| {
+        let down_ps = o.down_ps?;
+        Some(o.up_ps.map_or(reroute_ps, |up| (up - down_ps).min(reroute_ps)))
+    };
+    let longest = outages.iter().filter_map(unavoided_ps).max()?;
+    (longest >= patience_ps).then(|| {
+        format!(
+            "flows may give up before routing.reroute_us = {} is over: {} timeouts of {} us are shorter; raise transport.rto_us or transport.rto_retries, \
+             or lower routing.reroute_us",
+            reroute_ps as f64 / 1e6,
+            transport.rto_retries + 1,
+            transport.rto_ps as f64 / 1e6
+        )
+    })
+}
+
+/// The links that an outage takes down. Random ones are drawn by the seed and the number of the outage. The error says what the network does not have.
+fn links_of(
+    net: &Network,
+    names: &[String],
+    outage: &OutageText,
+    (seed, number): (u64, u64),
+) -> Result<Vec<u32>, String> {
+    let packet_links = || (0u32..).zip(&net.links).filter(|(_, link)| net.is_packet_link(link));
+    let node = |name: &str| node_of(names, name);
+    let links: Vec<u32> = match &outage.part {
+        FailingPart::Node(name) => {
+            let node = node(name)?;
+            packet_links().filter(|(_, l)| l.a == node || l.b == node).map(|(i, _)| i).collect()
+        }
+        FailingPart::Links { a, b, number: chosen } => {
+            let (a, b) = (node(a)?, node(b)?);
+            let between: Vec<u32> =
+                packet_links().filter(|(_, l)| (l.a, l.b) == (a, b) || (l.b, l.a) == (a, b)).map(|(i, _)| i).collect();
+            match *chosen {
+                Some(number) if number as usize > between.len() => {
+                    return Err(format!("there are {} links between these nodes", between.len()));
+                }
+                Some(number) => vec![between[number as usize - 1]],
+                None => between,
+            }
+        }
+        FailingPart::Random(count) => {
+            let is_switch = |node: u32| net.nodes[node as usize].kind == NodeKind::Switch;
+            let mut all: Vec<u32> =
+                packet_links().filter(|(_, l)| is_switch(l.a) && is_switch(l.b)).map(|(i, _)| i).collect();
+            if all.len() < *count as usize {
+                return Err(format!("the network has {} links between switches", all.len()));
+            }
+            all.sort_by_key(|&link| (mix(seed, number, u64::from(link)), link));
+            all.truncate(*count as usize);
+            all
+        }
+    };
+    if links.is_empty() {
+        let linked = neighbours(net, names, &outage.part);
+        return Err(format!("no packet link is there{linked}"));
+    }
+    let is_host = |node: u32| net.nodes[node as usize].kind == NodeKind::Host;
+    let between_hosts = |&&link: &&u32| is_host(net.links[link as usize].a) && is_host(net.links[link as usize].b);
+    match links.iter().find(between_hosts) {
+        Some(_) => {
+            Err("a link between two hosts cannot fail in this model: one of its ends must be a switch".to_string())
+        }
+        None => Ok(links),
+    }
+}
+
+/// Index of the node with this name. The error names similar ones.
+fn node_of(names: &[String], name: &str) -> Result<u32, String> {
+    if let Some(node) = names.iter().position(|known| known == name) {
+        return Ok(node as u32);
+    }
+    let mut kinds: HashMap<&str, (usize, &str, &str)> = HashMap::new();
+    for known in names {
+        let word = known.trim_end_matches(|c: char| c.is_ascii_digit());
+        let n_kinds = kinds.len();
+        kinds.entry(word).or_insert((n_kinds, known, known)).2 = known;
+    }
+    let mut kinds: Vec<(usize, &str, &str)> = kinds.into_values().collect();
+    kinds.sort_unstable();
+    let spans: Vec<String> = kinds
+        .iter()
+        .take(MOST_NAMES)
+        .map(|(_, first, last)| if first == last { first.to_string() } else { format!("{first} to {last}") })
+        .collect();
+    let more = if kinds.len() > MOST_NAMES { " and more (hyperfold topo show)" } else { "" };
+    Err(format!("no node is called `{name}`; there are {}{more}", spans.join(", ")))
+}
+
+/// Says for a message what the first of two nodes is linked to.
+fn neighbours(net: &Network, names: &[String], part: &FailingPart) -> String {
+    let FailingPart::Links { a, .. } = part else { return String::new() };
+    let Ok(node) = node_of(names, a) else { return String::new() };
+    let packet_links = net.links.iter().filter(|l| net.is_packet_link(l));
+    let others = packet_links.filter_map(|l| match (l.a == node, l.b == node) {
+        (true, _) => Some(l.b),
+        (_, true) => Some(l.a),
+        _ => None,
+    });
+    let mut others: Vec<u32> = others.collect();
+    others.dedup();
+    let shown: Vec<&str> = others.iter().take(MOST_NAMES).map(|&other| names[other as usize].as_str()).collect();
+    let more = if others.len() > MOST_NAMES { ", ..." } else { "" };
+    format!("; {a} is linked to {}{more}", shown.join(", "))
+}

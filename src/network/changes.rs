@@ -1,0 +1,304 @@
+//! Changes of a network while an experiment runs: links that fail and come back, and the paths that flows get after that.
+//!
+//! What they do to packets is in `docs/explanation/model-semantics.md`, "Links that fail". Here they are worked out before the experiment begins, as
+//! everything about them is known by then.
+
+use std::collections::BTreeSet;
+
+use crate::routing::{FlowKey, FlowPaths, Router, RoutingPolicy};
+use crate::topology::Network;
+
+/// What changes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Change {
+    /// The link with this index fails, in both directions.
+    LinkDown(u32),
+    /// The link with this index comes back.
+    LinkUp(u32),
+    /// From now on packets of a flow take other paths.
+    NewPaths {
+        /// Index of the flow among those that cross the network.
+        flow: usize,
+        /// Paths that run between the same two NICs as before.
+        paths: FlowPaths,
+    },
+}
+
+/// A change and its time.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct TimedChange {
+    /// Time of the change, in ps.
+    pub time_ps: u64,
+    /// What changes then.
+    pub change: Change,
+}
+
+/// A time during which links carry nothing.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Outage {
+    /// Indices of the links that fail together.
+    pub links: Vec<u32>,
+    /// Time at which they fail, in ps; `None`: before the experiment begins, and paths avoid them already.
+    pub down_ps: Option<u64>,
+    /// Time at which they come back, in ps; `None`: they do not.
+    pub up_ps: Option<u64>,
+}
+
+impl Outage {
+    /// Whether it lasts from before the beginning to after the end, so that nothing changes meanwhile.
+    pub fn is_lasting(&self) -> bool {
+        self.down_ps.is_none() && self.up_ps.is_none()
+    }
+}
+
+/// Links that have failed before the experiment begins.
+pub fn failed_before(outages: &[Outage]) -> BTreeSet<u32> {
+    outages.iter().filter(|o| o.down_ps.is_none()).flat_map(|o| o.links.iter().copied()).collect()
+}
+
+/// Whether some path crosses one of `links`.
+pub fn crosses(paths: &FlowPaths, links: &BTreeSet<u32>) -> bool {
+    !links.is_empty() && paths.data.iter().chain(&paths.ack).flatten().any(|&arc| links.contains(&(arc / 2)))
+}
+
+/// A flow, as routing over the links that are left needs it.
+#[derive(Clone, Copy, Debug)]
+pub struct RoutedFlow<'a> {
+    /// Ranks and ports, by which a policy chooses.
+    pub key: FlowKey,
+    /// Link of its NICs that it is pinned to; `None`: any.
+    pub lane: Option<u32>,
+    /// Paths that it takes while no link is down.
+    pub paths: &'a FlowPaths,
+    /// Paths that it takes at first, around links that have failed before.
+    pub first: &'a FlowPaths,
+}
+
+/// All changes of an experiment.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ChangeList {
+    /// The changes in the order in which they happen.
+    pub changes: Vec<TimedChange>,
+    /// Indices of flows that had, at some time, no path around links that are down. They keep the one that they have, and wait.
+    pub without_way: Vec<usize>,
+}
+
+/// Works out the changes that `outages` bring. Paths avoid a link from `reroute_ps` after it failed until `reroute_ps` after it came back.
+///
+/// A flow whose own paths cross no link that is known to be down takes these. Any other takes what `policy` chooses on the network without those links, if
+/// that runs between the same two NICs. Links that fail before the beginning and do not come back change nothing.
+pub fn changes_of(
+    net: &Network,
+    outages: &[Outage],
+    reroute_ps: u64,
+    flows: &[RoutedFlow<'_>],
+    policy: &dyn RoutingPolicy,
+) -> ChangeList {
+    let mut list = ChangeList::default();
+    // Times at which a link fails or comes back, and with the delay those at which paths change.
+    let mut times: BTreeSet<u64> = BTreeSet::new();
+    let spans = down_spans(net.links.len(), outages);
+    for span in spans.iter().filter(|span| span.is_change()) {
+        for time in std::iter::once(span.down_ps).chain(span.up_ps) {
+            times.insert(time);
+            times.insert(time.saturating_add(reroute_ps));
+        }
+    }
+    let mut current: Vec<Option<FlowPaths>> =
+        flows.iter().map(|flow| (flow.first != flow.paths).then(|| flow.first.clone())).collect();
+    let mut known = failed_before(outages);
+    let mut waits = vec![false; flows.len()];
+    for time_ps in times {
+        for span in spans.iter().filter(|span| span.is_change()) {
+            if span.down_ps == time_ps {
+                list.changes.push(TimedChange { time_ps, change: Change::LinkDown(span.link) });
+            }
+            if span.up_ps == Some(time_ps) {
+                list.changes.push(TimedChange { time_ps, change: Change::LinkUp(span.link) });
+            }
+        }
+        let is_known = |span: &&DownSpan| {
+            let since_ps = if span.before { 0 } else { span.down_ps.saturating_add(reroute_ps) };
+            since_ps <= time_ps && span.up_ps.is_none_or(|up| time_ps < up.saturating_add(reroute_ps))
+        };
+        let now_known: BTreeSet<u32> = spans.iter().filter(is_known).map(|span| span.link).collect();
+        if now_known == known {
+            continue;
+        }
+        known = now_known;
+        let router = Router::avoiding(net, &|link| known.contains(&link));
+        for (flow, routed) in flows.iter().enumerate() {
+            let wanted = match around(&router, policy, routed, &known) {
+                Ok(paths) => paths,
+                Err(NoWay) => {
+                    waits[flow] = true;
+                    continue;
+                }
+            };
+            if wanted != current[flow] {
+                let paths = wanted.clone().unwrap_or_else(|| routed.paths.clone());
+                list.changes.push(TimedChange { time_ps, change: Change::NewPaths { flow, paths } });
+                current[flow] = wanted;
+            }
+        }
+    }
+    list.without_way = (0..flows.len()).filter(|&flow| waits[flow]).collect();
+    list
+}
+
+/// No path between the NICs of a flow is left.
+struct NoWay;
+
+/// Paths of a flow where the links `known` are down; `None`: its own.
+fn around(
+    router: &Router,
+    policy: &dyn RoutingPolicy,
+    flow: &RoutedFlow<'_>,
+    known: &BTreeSet<u32>,
+) -> Result<Option<FlowPaths>, NoWay> {
+    let ends = |paths: &FlowPaths| (paths.data[0][0], paths.ack[0][0]);
+    if !crosses(flow.paths, known) && ends(flow.paths) == ends(flow.first) {
+        return Ok(None);
+    }
+    let found = policy.paths(router, &flow.key, flow.lane).map_err(|_| NoWay)?;
+    if crosses(&found, known) || ends(&found) != ends(flow.first) {
+        return Err(NoWay);
+    }
+    Ok(Some(found))
+}
+
+/// A time during which a link is down.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct DownSpan {
+    link: u32,
+    /// Whether it has failed before the experiment begins; then `down_ps` is 0.
+    before: bool,
+    down_ps: u64,
+    up_ps: Option<u64>,
+}
+
+impl DownSpan {
+    /// Whether it begins or ends while the experiment runs.
+    fn is_change(&self) -> bool {
+        !self.before || self.up_ps.is_some()
+    }
+}
+
+/// Times during which links are down, ordered by link. Outages of one link that overlap or touch are joined.
+fn down_spans(n_links: usize, outages: &[Outage]) -> Vec<DownSpan> {
+    let mut by_link: Vec<Vec<DownSpan>> = vec![Vec::new(); n_links];
+    for outage in outages {
+        for &link in &outage.links {
+            by_link[link as usize].push(DownSpan {
+                link,
+                before: outage.down_ps.is_none(),
+                down_ps: outage.down_ps.unwrap_or(0),
+                up_ps: outage.up_ps,
+            });
+        }
+    }
+    let mut spans: Vec<DownSpan> = Vec::new();
+    for mut own in by_link {
+        own.sort_unstable_by_key(|span| (span.down_ps, !span.before));
+        for span in own {
+            match spans.last_mut() {
+                Some(last) if last.link == span.link && last.up_ps.is_none_or(|up| span.down_ps <= up) => {
+                    last.up_ps = last.up_ps.and_then(|last_up| span.up_ps.map(|up| up.max(last_up)));
+                }
+                _ => spans.push(span),
+            }
+        }
+    }
+    spans
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::routing::Ecmp;
+    use crate::topology::parse_ns3;
+
+    /// Hosts 0 and 1 at leaves 2 and 3, which spines 4 and 5 join.
+    fn two_spines() -> Network {
+        let links = ["0 2", "1 3", "2 4", "2 5", "3 4", "3 5"].map(|ends| format!("{ends} 100Gbps 1us 0\n")).concat();
+        parse_ns3("test", &format!("6 4 6\n2 3 4 5\n{links}")).unwrap().network
+    }
+
+    fn list_of(outages: &[Outage], reroute_ps: u64) -> (ChangeList, FlowPaths) {
+        let net = two_spines();
+        let key = FlowKey { id: 0, src_rank: 0, dst_rank: 1, sport: 10, dport: 100 };
+        let policy = Ecmp { seed: 1 };
+        let own = Router::new(&net).paths(key, &policy).unwrap();
+        let before = failed_before(outages);
+        let first = match crosses(&own, &before) {
+            true => Router::avoiding(&net, &|link| before.contains(&link)).paths(key, &policy).unwrap(),
+            false => own.clone(),
+        };
+        let flow = RoutedFlow { key, lane: None, paths: &own, first: &first };
+        (changes_of(&net, outages, reroute_ps, &[flow], &policy), own)
+    }
+
+    fn outage(link: u32, down_ps: u64, up_ps: Option<u64>) -> Outage {
+        Outage { links: vec![link], down_ps: Some(down_ps), up_ps }
+    }
+
+    #[test]
+    fn paths_avoid_a_link_after_the_delay_and_return_after_the_delay() {
+        let (_, own) = list_of(&[], 5);
+        let used = own.data[0][1] / 2;
+        let (list, _) = list_of(&[outage(used, 100, Some(200))], 5);
+        let times: Vec<u64> = list.changes.iter().map(|c| c.time_ps).collect();
+        assert_eq!(times, [100, 105, 200, 205]);
+        assert_eq!(list.changes[0].change, Change::LinkDown(used));
+        assert_eq!(list.changes[2].change, Change::LinkUp(used));
+        let Change::NewPaths { flow: 0, paths } = &list.changes[1].change else { panic!("{list:?}") };
+        assert!(!paths.data[0].iter().any(|arc| arc / 2 == used));
+        assert_eq!(paths.data[0].len(), own.data[0].len());
+        assert_eq!(list.changes[3].change, Change::NewPaths { flow: 0, paths: own });
+        assert!(list.without_way.is_empty());
+    }
+
+    #[test]
+    fn flows_without_another_path_wait() {
+        // The link of host 0.
+        let (list, _) = list_of(&[outage(0, 100, Some(200))], 5);
+        assert_eq!(list.without_way, [0]);
+        assert_eq!(list.changes.len(), 2);
+        // Both links of leaf 2, one after the other.
+        let (list, _) = list_of(&[outage(2, 100, None), outage(3, 150, None)], 5);
+        assert_eq!(list.without_way, [0]);
+    }
+
+    #[test]
+    fn outages_that_touch_are_one() {
+        let spans = |n_links, outages: &[Outage]| {
+            down_spans(n_links, outages).into_iter().map(|s| (s.link, s.down_ps, s.up_ps)).collect::<Vec<_>>()
+        };
+        let four = [outage(1, 10, Some(20)), outage(1, 20, Some(30)), outage(1, 15, Some(18)), outage(1, 40, None)];
+        assert_eq!(spans(2, &four), [(1, 10, Some(30)), (1, 40, None)]);
+        assert_eq!(spans(1, &[outage(0, 10, None), outage(0, 20, Some(30))]), [(0, 10, None)]);
+    }
+
+    #[test]
+    fn what_failed_before_is_avoided_from_the_start() {
+        let (_, own) = list_of(&[], 5);
+        let used = own.data[0][1] / 2;
+        let before = |up_ps| Outage { links: vec![used], down_ps: None, up_ps };
+        assert_eq!(list_of(&[before(None)], 5).0, ChangeList::default());
+        let (list, _) = list_of(&[before(Some(200))], 5);
+        let [down, up, back] = &list.changes[..] else { panic!("{list:?}") };
+        assert_eq!((down.time_ps, &down.change), (0, &Change::LinkDown(used)));
+        assert_eq!((up.time_ps, &up.change), (200, &Change::LinkUp(used)));
+        assert_eq!((back.time_ps, &back.change), (205, &Change::NewPaths { flow: 0, paths: own }));
+        assert!(before(None).is_lasting() && !before(Some(200)).is_lasting());
+    }
+
+    #[test]
+    fn a_short_outage_is_noticed_after_it_is_over() {
+        let (_, own) = list_of(&[], 50);
+        let used = own.data[0][1] / 2;
+        let (list, _) = list_of(&[outage(used, 100, Some(110))], 50);
+        let times: Vec<u64> = list.changes.iter().map(|c| c.time_ps).collect();
+        assert_eq!(times, [100, 110, 150, 160]);
+    }
+}

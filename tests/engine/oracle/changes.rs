@@ -1,0 +1,161 @@
+//! Links that fail and come back, and the paths that flows take meanwhile.
+
+use std::collections::BTreeSet;
+
+use hyperfold_network::changes::{Change, TimedChange};
+use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::topology::ArcIdx;
+
+use super::port::{Item, Kind};
+use super::{Case, Lineage, Sim};
+
+/// Paths of one direction of a flow. Packets remember theirs by number, so none is ever forgotten.
+#[derive(Clone, Debug, Default)]
+struct Direction {
+    all: Vec<Vec<ArcIdx>>,
+    /// Number of the first path that new packets take; so are all after it.
+    first: usize,
+}
+
+impl Direction {
+    fn replace(&mut self, paths: &[Vec<ArcIdx>]) {
+        self.first = self.all.len();
+        self.all.extend_from_slice(paths);
+    }
+}
+
+/// The paths of a flow, those that it had before included.
+#[derive(Clone, Debug, Default)]
+pub struct Routes {
+    data: Direction,
+    ack: Direction,
+}
+
+impl Routes {
+    pub fn new(paths: &FlowPaths) -> Self {
+        let mut routes = Routes::default();
+        routes.replace(paths);
+        routes
+    }
+
+    /// Packets that are made from now on take `paths`.
+    fn replace(&mut self, paths: &FlowPaths) {
+        self.data.replace(&paths.data);
+        self.ack.replace(&paths.ack);
+    }
+
+    fn direction(&self, kind: Kind) -> &Direction {
+        if kind == Kind::Data { &self.data } else { &self.ack }
+    }
+
+    /// Among how many paths a packet that is made now chooses.
+    pub fn count(&self, kind: Kind) -> u32 {
+        let direction = self.direction(kind);
+        (direction.all.len() - direction.first) as u32
+    }
+
+    /// Number, for good, of the path that a packet made now knows as `choice`.
+    pub fn number(&self, kind: Kind, choice: u32) -> u32 {
+        self.direction(kind).first as u32 + choice
+    }
+
+    /// The arcs of the path with this number.
+    pub fn path(&self, kind: Kind, number: u32) -> &[ArcIdx] {
+        &self.direction(kind).all[number as usize]
+    }
+}
+
+/// What is left of an experiment's changes.
+pub struct Changes<'a> {
+    left: &'a [TimedChange],
+}
+
+impl<'a> Changes<'a> {
+    pub fn new(case: &'a Case) -> Self {
+        assert!(case.changes.is_sorted_by_key(|c| c.time_ps), "changes are given in the order of time");
+        Changes { left: &case.changes }
+    }
+
+    pub fn next_time(&self) -> Option<u64> {
+        self.left.first().map(|c| c.time_ps)
+    }
+
+    /// The next change, if its time is `t`.
+    fn take(&mut self, t: u64) -> Option<&'a Change> {
+        let (next, left) = self.left.split_first().filter(|(next, _)| next.time_ps == t)?;
+        self.left = left;
+        Some(&next.change)
+    }
+}
+
+impl Sim<'_> {
+    /// The changes of time `t` happen, before every event of that time.
+    pub(super) fn change(&mut self, t: u64) {
+        self.now = t;
+        self.lineage = Lineage::periodic(u32::MAX);
+        // By number of the port in the experiment.
+        let mut to_kick: BTreeSet<(u32, ArcIdx)> = BTreeSet::new();
+        while let Some(change) = self.changes.take(t) {
+            match change {
+                Change::LinkDown(link) => {
+                    for arc in [2 * link, 2 * link + 1] {
+                        self.go_down(arc);
+                        let port = &self.ports[arc as usize];
+                        if port.is_switch && !port.fifo.is_empty() {
+                            to_kick.insert((port.number, arc));
+                        }
+                    }
+                }
+                Change::LinkUp(link) => {
+                    for arc in [2 * link, 2 * link + 1] {
+                        self.come_up(arc);
+                    }
+                }
+                Change::NewPaths { flow, paths } => {
+                    self.routes[*flow].replace(paths);
+                    self.senders[*flow].has_paths(self.case, *flow, &paths.data);
+                }
+            }
+        }
+        for (_, arc) in to_kick {
+            // A port that is busy is not concerned.
+            self.kick(arc);
+        }
+    }
+
+    /// What is on the arc's wire is lost, and the port that sends on it forgets about pauses.
+    fn go_down(&mut self, arc: ArcIdx) {
+        let port = &mut self.ports[arc as usize];
+        assert!(!port.down, "arc {arc} fails twice");
+        port.down = true;
+        port.paused = false;
+        port.frames.clear();
+        let on_wire = std::mem::take(&mut port.wire);
+        // Their arrivals are in the heap still.
+        port.outages += 1;
+        for item in on_wire {
+            self.lose(arc, &item);
+        }
+        if self.ports[arc as usize].is_switch {
+            self.forget_pause(arc);
+        }
+    }
+
+    fn come_up(&mut self, arc: ArcIdx) {
+        let port = &mut self.ports[arc as usize];
+        assert!(port.down, "arc {arc} comes up, but was not down");
+        port.down = false;
+        if !port.is_switch {
+            self.arm(arc, self.now);
+        }
+    }
+
+    /// What was sent on `arc` never arrives: a drop of the switch port that sent it, or to which the NIC that sent it is linked.
+    pub(super) fn lose(&mut self, arc: ArcIdx, item: &Item) {
+        if let Item::Packet(_) = item {
+            let port = if self.ports[arc as usize].is_switch { arc } else { arc ^ 1 };
+            self.ports[port as usize].lost += 1;
+            self.drops += 1;
+        }
+    }
+}
