@@ -70,6 +70,8 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "collectives" "rtx6000d-16",
     "collectives" "rtx6000d-16-large",
     "collectives" "single-points",
+    "memory" "simumax-b200",
+    "training" "dgxc-nemo",
     "training" "megatron-a100-2021",
     "training" "megatron-a100-2022",
     "training" "megatron-core-h100",
@@ -78,6 +80,7 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "training" "mpt-fsdp-a100-40g",
     "training" "mpt-fsdp-h100",
     "training" "nemo-llama-qwen",
+    "training" "simumax-b200",
     "training" "torchtitan-llama3",
 ];
 
