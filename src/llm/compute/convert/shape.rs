@@ -148,9 +148,11 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether the products of a rank's experts are kernels of their own, one after the other. Megatron's module for experts is Transformer Engine's, whose
-    /// `grouped_linear.py` (v2.9) calls cuBLAS once for each expert. The fused grouped MLP is one kernel, and so are the grouped products of other frameworks.
+    /// `grouped_linear.py` (v2.9) calls cuBLAS once for each expert. The fused grouped MLP is one kernel, and so are the grouped products of other frameworks, and of
+    /// engines that serve, whose activation functions convert.
     fn experts_apart(&self, experts: u64) -> bool {
-        experts > 1 && self.layout.framework == Framework::Megatron && !self.layout.fused_grouped_mlp
+        let fused = self.layout.fused_grouped_mlp || self.layout.fused_activation_cast;
+        experts > 1 && self.layout.framework == Framework::Megatron && !fused
     }
 
     /// Whether linear layers multiply fewer bits than activations have. Logits never do.
