@@ -22,6 +22,10 @@ pub struct ServerModel {
     pub inside_gbps: f64,
     /// Latency from a GPU to another, ns.
     pub latency_ns: f64,
+    /// Measured time of an all-reduce of 8 bytes among all its GPUs, ns.
+    pub base_time_ns: Option<f64>,
+    /// Measured time of an all-reduce of 8 bytes among all GPUs of two such servers, ns.
+    pub base_time_across_ns: Option<f64>,
 }
 
 impl ServerModel {

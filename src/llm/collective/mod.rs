@@ -2,9 +2,12 @@
 //!
 //! Layer: collective. Pure: members are numbered from 0, times are in ps. It knows no network, no ranks, no workload.
 
+mod base_time;
 mod build;
 mod chunks;
 mod communicator;
+#[cfg(test)]
+mod consistency;
 mod cost;
 mod curve_kind;
 mod curves;
@@ -17,6 +20,7 @@ mod schedule;
 mod server;
 mod system;
 
+pub use base_time::BaseTimes;
 pub use build::{ScheduleError, ScheduleOptions, Shape, build, known};
 pub use chunks::{ChunkPasses, analytic_ps, chunk_passes};
 pub use communicator::Communicator;
