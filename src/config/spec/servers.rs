@@ -46,8 +46,10 @@ impl ServerModel {
 }
 
 /// Names of servers, and the accelerator of each, as `cluster.gpu` names it.
-const GPU_OF: [(&str, &str); 16] = [
+const GPU_OF: [(&str, &str); 20] = [
     ("dgx-a100", "a100"),
+    ("hgx-a100", "a100"),
+    ("hgx-a100-4gpu", "a100"),
     ("hgx-a100-4nic", "a100"),
     ("aws-p4de", "a100"),
     ("oci-a100", "a100-40g"),
@@ -55,6 +57,8 @@ const GPU_OF: [(&str, &str); 16] = [
     ("hgx-h100-4nic", "h100"),
     ("aws-p5", "h100"),
     ("gcp-a3mega", "h100"),
+    ("gcp-a3ultra", "h200"),
+    ("gh200-quad", "gh200"),
     ("hgx-h800", "h800"),
     ("hgx-h20", "h20"),
     ("hgx-b200", "b200"),

@@ -261,7 +261,8 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         transport_extra_ps: 0,
         launch_ps: 0,
         base_shortfall_ps: 0,
-        server_idx: config.cluster.server.and_then(Server::index),
+        // With other base times than its own it is another machine, of which its runs say nothing.
+        server_idx: server.filter(|s| s.base_times == base_times).and(config.cluster.server).and_then(Server::index),
         nvls: inside == ServerInterconnect::NvSwitch && server.map_or(arch >= Arch::Hopper, |s| s.nvls),
         in_network: reduces(config),
         latency_ppm: program(config).map_or(1_000_000, |p| p.communication.latency_ppm),
