@@ -28,7 +28,7 @@ pub use cost::{choose, cost_ps, cost_with_ps, intra_ps, send_ps};
 pub use equal_steps::{EdgeRing, EqualSteps};
 pub use idle::{IdleMachine, InsideLink, Overheads, latencies, message_overheads};
 pub use nccl::{Choice, Env, EnvError, Protocol};
-pub use reference::{measured_run, measured_runs};
+pub use reference::{has_measured_run, measured_run, measured_runs};
 pub use schedule::{Schedule, Transfer};
 pub use server::{NoSuchServer, Server};
 pub use system::{Arch, CollectiveSystem, Cpu, MemberPlacement, ServerInterconnect};

@@ -146,6 +146,12 @@ pub fn measured_runs() -> impl Iterator<Item = &'static str> {
     runs().iter().filter(|r| r.curve).map(|r| r.id.as_str())
 }
 
+/// Whether a measured run corrects costs of the server with this name.
+pub fn has_measured_run(server: &str) -> bool {
+    let server_idx = Server::index(server);
+    server_idx.is_some() && runs().iter().any(|r| r.curve && r.system.server_idx == server_idx)
+}
+
 /// The index of a run in [`measured_runs`].
 pub fn measured_run(name: &str) -> Option<u16> {
     measured_runs().position(|id| id == name).map(|place| place as u16)
