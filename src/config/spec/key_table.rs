@@ -331,9 +331,9 @@ macro_rules! for_each_key {
             CollectiveOverhead "workload.collective_overhead" one_of(&["measured", "none"], &[]), D::Derived(derive::collective_overhead, "measured with cluster.server, else none"), messages,
                 "what software costs the messages of collectives and pipelines; measured: a collective alone takes as long as measured runs of its kind; none: links alone";
             AnalyticCost "workload.analytic_cost" one_of(&["links", "chunks"], &[]), D::Choice("links"), |v| collectives(v) && v.is(KeyId::AnalyticCost, "chunks"),
-                "what collectives that are analytic take: links: by the links they load, as measured runs correct it; chunks: rings and trees by Moye's Equations 2 to 5, chunk by chunk, without these corrections";
-            LeaveOutRun "workload.leave_out_run" one_of(&["none", "aws_p5_2n", "aws_p5_1n", "cw_gb200_1rack", "cw_gb200_20rack", "stas_a100_1n", "gke_gib_2n"], &[]), D::Choice("none"), collectives,
-                "a measured run that costs of collectives take nothing from: how good they would be without it";
+                "what collectives that are analytic take: links: by the links they load, as measured runs of the same server correct it; chunks: rings and trees by Moye's Equations 2 to 5, chunk by chunk, without these corrections";
+            LeaveOutRun "workload.leave_out_run" one_of(&["none", "aws_p5_2n", "aws_p5_1n", "cw_gb200_1rack", "cw_gb200_20rack", "stas_a100_1n", "gke_gib_2n"], &[]), D::Choice("none"), |v| collectives(v) && v.has(KeyId::Server),
+                "a measured run that costs of collectives on its own server take nothing from: how good they would be without it";
             LatencyScale "workload.latency_scale" stepped(0.001, 1000.0, 0.000_001), D::Float(1.0), |v| collectives(v) && v.float(KeyId::LatencyScale) != 1.0,
                 "factor on the latencies that NCCL and its transport take for each step of a collective and for each message; bytes take as long as before: what `hyperfold calibrate` fits to small sizes";
             RendezvousNs "workload.rendezvous_ns" stepped(0.0, 1e9, 0.001), D::Float(1000.0), collectives,
