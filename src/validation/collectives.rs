@@ -129,11 +129,12 @@ impl TableRun<'_> {
         };
         let mut one = self.table.clone();
         one.sweep.experiments.retain(|e| e.exp_id == smallest.experiment);
-        let with = |base_ns: f64| BaseTime { setting: format!("{key}={base_ns:.0}"), experiment: smallest.experiment };
+        let base_of_ns =
+            |base_ns: f64| BaseTime { setting: format!("{key}={base_ns:.0}"), experiment: smallest.experiment };
         let (mut low_ns, mut high_ns) = BASE_RANGE_NS;
         for _ in 0..BASE_HALVINGS {
             let middle_ns = libm::sqrt(low_ns * high_ns);
-            let base_time = Some(with(middle_ns));
+            let base_time = Some(base_of_ns(middle_ns));
             let run = TableRun { base_time, table: &one, classes: self.classes, suite: self.suite, ..*self };
             let closed = records(&one, &[run.settings(), vec!["workload.analytic=all".to_string()]].concat())?;
             let simulated = smallest.unit.of(&closed[&smallest.experiment]).unwrap_or(f64::INFINITY);
@@ -143,7 +144,7 @@ impl TableRun<'_> {
                 high_ns = middle_ns;
             }
         }
-        Ok(Some(with(high_ns)))
+        Ok(Some(base_of_ns(high_ns)))
     }
 
     fn row(

@@ -62,3 +62,46 @@ fn leg_ps(whole_ps: u64, part_ps: u64) -> u64 {
     let square = |ps: u64| u128::from(ps) * u128::from(ps);
     square(whole_ps).saturating_sub(square(part_ps)).isqrt() as u64
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::collective::Server;
+
+    /// Time of an all-reduce on `servers` of these servers in us, without the correction of a measured run.
+    fn all_reduce_us(system: &CollectiveSystem, env: &Env, servers: u32, bytes: u64) -> f64 {
+        let placement = MemberPlacement::alone(servers * system.gpus_per_server, system.gpus_per_server);
+        let system = CollectiveSystem { net_extra_ps: NEIGHBOUR_NET_PS, server_idx: None, ..*system };
+        Communicator::new(&placement, &system, env).cost_ps(CollectiveOp::AllReduce, bytes) as f64 / 1e6
+    }
+
+    #[test]
+    fn eight_bytes_take_their_measured_time() {
+        for (name, servers, measured_us) in [("aws-p5", 1, 12.9), ("aws-p5", 2, 69.12), ("aws-p4de", 2, 164.3)] {
+            let server = Server::preset(name).expect("it is one of the presets");
+            let us = all_reduce_us(&server.system(false), &server.env(), servers, BASE_BYTES);
+            assert!((us - measured_us).abs() < 0.35, "{name}, {servers} servers: {us} us");
+        }
+    }
+
+    #[test]
+    fn a_launch_passes_beside_large_collectives() {
+        let server = Server::preset("dgx-a100").expect("it is one of the presets");
+        let env = server.env();
+        let bare = server.system(false);
+        let base_times = BaseTimes { server_ps: Some(44_800_000), two_servers_ps: None };
+        let slow = base_times.applied(bare, server.gpus, &env);
+        assert!((all_reduce_us(&slow, &env, 1, BASE_BYTES) - 44.8).abs() < 0.1);
+        let ratio = all_reduce_us(&slow, &env, 1, 1 << 28) / all_reduce_us(&bare, &env, 1, 1 << 28);
+        assert!((1.0..1.001).contains(&ratio), "{ratio}");
+    }
+
+    #[test]
+    fn without_base_times_constants_stand_alone() {
+        let server = Server::preset("aws-p5").expect("it is one of the presets");
+        let own = server.system(false);
+        assert!(own.server_idx.is_some() && own.transport_extra_ps > 0 && own.base_shortfall_ps > 0);
+        let none = BaseTimes::default().applied(own, server.gpus, &server.env());
+        assert_eq!((none.transport_extra_ps, none.base_shortfall_ps, none.launch_ps), (0, 0, 0));
+    }
+}

@@ -116,12 +116,12 @@ mod tests {
 
     #[test]
     fn an_outlier_is_pooled_and_rising_times_stay() {
-        let rise = |us: &[f64]| -> Vec<f64> {
+        let smoothed = |us: &[f64]| -> Vec<f64> {
             let points: Vec<(f64, f64)> = us.iter().enumerate().map(|(x, us)| (x as f64, libm::log(*us))).collect();
             rising(&points).into_iter().map(|log| (libm::exp(log) * 100.0).round() / 100.0).collect()
         };
-        assert_eq!(rise(&[10.0, 9.9, 12.0, 30.0]), [10.0, 9.9, 12.0, 30.0]);
-        let smooth = rise(&[10.0, 22.0, 11.0, 12.0, 13.0]);
+        assert_eq!(smoothed(&[10.0, 9.9, 12.0, 30.0]), [10.0, 9.9, 12.0, 30.0]);
+        let smooth = smoothed(&[10.0, 22.0, 11.0, 12.0, 13.0]);
         assert_eq!((smooth[0], smooth[4]), (10.0, 13.0));
         assert!(smooth.windows(2).all(|w| w[1] > w[0] * (1.0 - FALL) - 0.01), "{smooth:?}");
     }
