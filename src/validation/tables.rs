@@ -62,6 +62,8 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "collectives" "aws-p5-2",
     "collectives" "aws-p5-2-k8s",
     "collectives" "aws-p5-2-large",
+    "collectives" "azure-a100-1",
+    "collectives" "azure-h100-1",
     "collectives" "doubtful-points",
     "collectives" "gb200-1-rack",
     "collectives" "gb200-20-racks",
