@@ -2,7 +2,7 @@
 //!
 //! Layer: validated. It reads configurations and assets, and simulates nothing.
 
-use super::class::{ExperimentClass, is_amd, measured_gpu};
+use super::class::{ExperimentClass, SizeClass, is_amd, measured_gpu};
 use super::error::ClassErrors;
 use hyperfold_config::spec::{
     Config, KeyId, LinkKind, LinksOfGpu, Named, SERVERS, Source, TopologyKind, WorkloadSection, find_server, gpu_of,
@@ -10,6 +10,7 @@ use hyperfold_config::spec::{
 };
 use hyperfold_host::programs::training;
 use hyperfold_host::setup::servers::generation;
+use hyperfold_llm::collective::has_measured_run;
 use hyperfold_llm::compute::Gpu;
 
 /// Notes about the hardware of an experiment. A cluster over days reads its hardware only if its jobs' iterations are simulated.
@@ -22,6 +23,7 @@ pub fn notes(config: &Config) -> Vec<String> {
         unmeasured(config, &gpu),
         kernels_of_another(config, &gpu),
         collectives_of_another(config, &gpu),
+        small_collective_of_nobody(config),
         server_of_nobody(config, &gpu),
         gpu_of_another_server(config, &gpu),
     ]
@@ -68,6 +70,22 @@ fn collectives_of_another(config: &Config, gpu: &Gpu) -> Option<String> {
     let communicates = workloads(config).any(|workload| matches!(workload, WorkloadSection::Program(_)));
     (communicates && is_amd(gpu)).then(|| {
         format!("no collectives of {} were measured: their times are those of NCCL's model of Ampere GPUs", gpu.name)
+    })
+}
+
+/// A note if an experiment is a small collective, and nobody measured the smallest ones of its machine.
+fn small_collective_of_nobody(config: &Config) -> Option<String> {
+    let (base_time_ps, key) = match ExperimentClass::of(config)?.size {
+        SizeClass::ServerSmall => (config.cluster.base_time_ps, KeyId::BaseTimeNs),
+        SizeClass::ClusterSmall => (config.cluster.base_time_across_ps, KeyId::BaseTimeAcrossNs),
+        _ => return None,
+    };
+    let is_measured = base_time_ps.is_some() || config.cluster.server.is_some_and(has_measured_run);
+    (!is_measured).then(|| {
+        format!(
+            "nobody measured small collectives of this machine: NCCL's constants stand alone, and measured machines take up to three times as long; set {} to what nccl-tests print of 8 bytes",
+            key.name()
+        )
     })
 }
 

@@ -29,7 +29,13 @@ fn computed(
 
 pub(super) fn kernels() -> Vec<ValidationRow> {
     let table = |r: &compute::validation::ComputeValidationRow| {
-        (if r.name.contains(" seq ") { "flash_attention_tflops" } else { "gemm_mamf and gemm_points" }, Use::Fitted)
+        match &r.name {
+            name if name.contains(" seq ") => ("flash_attention_tflops", Use::Fitted),
+            // Hopper's and Blackwell's energy of a FLOP is from rows of these.
+            name if name.contains("cuBLASLt FP8") => ("azure_gemm_cublaslt", Use::Fitted),
+            name if name.contains("cuBLASLt") => ("azure_gemm_cublaslt", Use::Checked),
+            _ => ("gemm_mamf and gemm_points", Use::Fitted),
+        }
     };
     computed("kernels", &compute::validation::kernels(), table)
 }

@@ -30,6 +30,8 @@ enum Parts {
     Sweeps,
     /// Sweep files in the same form, run as packets and by closed form.
     Collectives,
+    /// Rows that are not experiments, and sweep files with measured values.
+    Both(fn() -> Vec<ValidationRow>),
     /// Rows that are not experiments.
     Components(fn() -> Result<Vec<ValidationRow>, ClosedFormError>),
 }
@@ -94,7 +96,7 @@ pub static SUITES: [Suite; 6] = [
         name: "memory",
         about: "memory of training against published measurements",
         bounds: [0.03, 0.03],
-        parts: Parts::Components(|| Ok(components::memory())),
+        parts: Parts::Both(components::memory),
     },
 ];
 
@@ -122,13 +124,16 @@ impl Suite {
     pub fn rows(&self, folder: Option<&Path>, closed_forms: bool) -> Result<Vec<ValidationRow>, SuiteError> {
         match &self.parts {
             Parts::Components(rows) => Ok(rows()?),
-            Parts::Sweeps | Parts::Collectives => {
+            Parts::Both(_) | Parts::Sweeps | Parts::Collectives => {
                 let tables = tables::tables(self.name, folder)?;
-                if let (true, Some(folder)) = (tables.is_empty(), folder) {
+                let mut rows = match self.parts {
+                    Parts::Both(components) => components(),
+                    _ => Vec::new(),
+                };
+                if let (true, true, Some(folder)) = (tables.is_empty(), rows.is_empty(), folder) {
                     let file = folder.join(self.name).display().to_string();
                     return Err(SuiteError::Empty { suite: self.name, file });
                 }
-                let mut rows = Vec::new();
                 for table in &tables {
                     let of_table = match self.parts {
                         Parts::Collectives => collectives::rows(self.name, table, closed_forms),

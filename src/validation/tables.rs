@@ -62,6 +62,8 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "collectives" "aws-p5-2",
     "collectives" "aws-p5-2-k8s",
     "collectives" "aws-p5-2-large",
+    "collectives" "azure-a100-1",
+    "collectives" "azure-h100-1",
     "collectives" "doubtful-points",
     "collectives" "gb200-1-rack",
     "collectives" "gb200-20-racks",
@@ -70,6 +72,8 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "collectives" "rtx6000d-16",
     "collectives" "rtx6000d-16-large",
     "collectives" "single-points",
+    "memory" "simumax-b200",
+    "training" "dgxc-nemo",
     "training" "megatron-a100-2021",
     "training" "megatron-a100-2022",
     "training" "megatron-core-h100",
@@ -78,6 +82,7 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "training" "mpt-fsdp-a100-40g",
     "training" "mpt-fsdp-h100",
     "training" "nemo-llama-qwen",
+    "training" "simumax-b200",
     "training" "torchtitan-llama3",
 ];
 

@@ -236,7 +236,7 @@ const KNOBS: &[Knob] = &[
     ("workload.collective_overhead", "dense", &[], "measured"),
     ("workload.latency_scale", "all-reduce", &["workload.analytic=all"], "3"),
     ("workload.analytic_cost", "all-reduce", &["workload.analytic=all"], "chunks"),
-    ("workload.leave_out_run", "all-reduce", &["workload.analytic=all"], "aws_p5_2n"),
+    ("workload.leave_out_run", "all-reduce", &["workload.analytic=all", "cluster.server=aws-p5"], "aws_p5_2n"),
     ("workload.rendezvous_ns", "all-reduce", &[], "3000"),
     ("workload.nccl.NCCL_ALGO", "large", &["workload.nccl.NCCL_ALGO=Ring"], "Tree"),
     ("workload.nccl.NCCL_PROTO", "all-reduce", &["workload.nccl.NCCL_PROTO=Simple"], "LL"),
@@ -302,6 +302,8 @@ const KNOBS: &[Knob] = &[
     ("cluster.nic_ports", "large", &["workload.algorithm=direct"], "2"),
     ("cluster.nvlink_gbps", "large", &[], "100"),
     ("cluster.nvlink_latency_ns", "large", &["workload.algorithm=ring"], "5000"),
+    ("cluster.base_time_ns", "all-reduce", &["cluster.gpus_per_server=8"], "50000"),
+    ("cluster.base_time_across_ns", "all-reduce", &["workload.analytic=all"], "200000"),
     ("cluster.nvlink", "large", &["workload.algorithm=ring"], "packet"),
     ("cluster.server_xml", "all-reduce", &[], "server.xml"),
     (

@@ -140,9 +140,11 @@ const OF_ITERATIONS: [&str; 3] = ["routing", "transport", "fidelity"];
 /// Keys of other sections that `fidelity.mode = "job"` reads only if it simulates iterations.
 const OF_ITERATIONS_TOO: [KeyId; 3] = [KeyId::LinkDelayNs, KeyId::SwitchLatencyNs, KeyId::BufferMib];
 /// Keys of other sections that `fidelity.mode = "job"` does not read.
-const OF_PACKETS_TOO: [KeyId; 19] = [
+const OF_PACKETS_TOO: [KeyId; 21] = [
     KeyId::Outages,
     KeyId::RerouteUs,
+    KeyId::BaseTimeNs,
+    KeyId::BaseTimeAcrossNs,
     KeyId::GpuMemoryGib,
     KeyId::NvlinkGbps,
     KeyId::NvlinkLatencyNs,
@@ -162,7 +164,14 @@ const OF_PACKETS_TOO: [KeyId; 19] = [
     KeyId::Alone,
 ];
 /// Keys of `OF_PACKETS_TOO` that classes of its jobs read.
-const OF_CLASSES: [KeyId; 4] = [KeyId::GpuMemoryGib, KeyId::NvlinkGbps, KeyId::NvlinkLatencyNs, KeyId::ServerXml];
+const OF_CLASSES: [KeyId; 6] = [
+    KeyId::GpuMemoryGib,
+    KeyId::NvlinkGbps,
+    KeyId::NvlinkLatencyNs,
+    KeyId::ServerXml,
+    KeyId::BaseTimeNs,
+    KeyId::BaseTimeAcrossNs,
+];
 
 /// The levels of detail (`fidelity.mode`) that may read a key. It follows from the key's name, so it is worked out once.
 #[derive(Clone, Copy)]

@@ -93,6 +93,8 @@ impl Config {
                 nvlink_packets: v.is(KeyId::Nvlink, "packet") && has_nvlink(v),
                 nvlink_bps: scaled(v.float(KeyId::NvlinkGbps), BPS_PER_GBPS as f64),
                 nvlink_latency_ps: scaled(v.float(KeyId::NvlinkLatencyNs), PS_PER_NS as f64),
+                base_time_ps: some(scaled(v.float(KeyId::BaseTimeNs), PS_PER_NS as f64)),
+                base_time_across_ps: some(scaled(v.float(KeyId::BaseTimeAcrossNs), PS_PER_NS as f64)),
                 link_kind: link_kind(v),
             },
             topology: TopologySection {

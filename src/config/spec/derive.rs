@@ -59,6 +59,12 @@ pub(super) fn nvlink_latency_ns(v: &Values) -> Value {
     let own = || own_links(v).map_or(500.0, |links| links.latency_ps as f64 / 1e3);
     Value::Float(server(v).map_or_else(own, |s| s.latency_ns))
 }
+pub(super) fn base_time_ns(v: &Values) -> Value {
+    Value::Float(server(v).and_then(|s| s.base_time_ns).unwrap_or(0.0))
+}
+pub(super) fn base_time_across_ns(v: &Values) -> Value {
+    Value::Float(server(v).and_then(|s| s.base_time_across_ns).unwrap_or(0.0))
+}
 pub(super) fn server_xml(v: &Values) -> Value {
     v.get(KeyId::NcclTopoFile).clone()
 }

@@ -25,6 +25,10 @@ macro_rules! for_each_key {
                 "rate of a GPU to the others of its server, all its links together; 0: none, they use the network";
             NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::nvlink_latency_ns, "the server's, else the GPU's own"),
                 linked, "one-way latency between GPUs of one server (our choice)";
+            BaseTimeNs "cluster.base_time_ns" stepped(0.0, 1e9, 0.001), D::Derived(derive::base_time_ns, "the server's, else 0"), collectives,
+                "what an all-reduce of 8 bytes was measured to take among all GPUs of one server (nccl-tests, smallest size); 0: not measured, NCCL's constants stand alone";
+            BaseTimeAcrossNs "cluster.base_time_across_ns" stepped(0.0, 1e9, 0.001), D::Derived(derive::base_time_across_ns, "the server's, else 0"), collectives,
+                "the same among all GPUs of two servers: what the NICs' transport adds to each pass through the network follows from it; 0: not measured";
             Nvlink "cluster.nvlink" one_of(&["analytic", "packet"], &[]), D::Choice("analytic"), |v| program(v) && has_nvlink(v),
                 "what carries traffic inside a server: a calibrated cost, or packets over an NVSwitch, in a mesh over its links";
             ServerXml "cluster.server_xml" KeyKind::Path, D::Derived(derive::server_xml, "NCCL_TOPO_FILE, else none"), |v| collectives(v) && v.has(KeyId::ServerXml),
@@ -332,9 +336,9 @@ macro_rules! for_each_key {
             CollectiveOverhead "workload.collective_overhead" one_of(&["measured", "none"], &[]), D::Derived(derive::collective_overhead, "measured with cluster.server, else none"), messages,
                 "what software costs the messages of collectives and pipelines; measured: a collective alone takes as long as measured runs of its kind; none: links alone";
             AnalyticCost "workload.analytic_cost" one_of(&["links", "chunks"], &[]), D::Choice("links"), |v| collectives(v) && v.is(KeyId::AnalyticCost, "chunks"),
-                "what collectives that are analytic take: links: by the links they load, as measured runs correct it; chunks: rings and trees by Moye's Equations 2 to 5, chunk by chunk, without these corrections";
-            LeaveOutRun "workload.leave_out_run" one_of(&["none", "aws_p5_2n", "aws_p5_1n", "cw_gb200_1rack", "cw_gb200_20rack", "stas_a100_1n", "gke_gib_2n", "rtx6000d_a2a_2n_netonly"], &[]), D::Choice("none"), collectives,
-                "a measured run that costs of collectives take nothing from: how good they would be without it";
+                "what collectives that are analytic take: links: by the links they load, as measured runs of the same server correct it; chunks: rings and trees by Moye's Equations 2 to 5, chunk by chunk, without these corrections";
+            LeaveOutRun "workload.leave_out_run" one_of(&["none", "aws_p5_2n", "aws_p5_1n", "cw_gb200_1rack", "cw_gb200_20rack", "stas_a100_1n", "gke_gib_2n"], &[]), D::Choice("none"), |v| collectives(v) && v.has(KeyId::Server),
+                "a measured run that costs of collectives on its own server take nothing from: how good they would be without it";
             LatencyScale "workload.latency_scale" stepped(0.001, 1000.0, 0.000_001), D::Float(1.0), |v| collectives(v) && v.float(KeyId::LatencyScale) != 1.0,
                 "factor on the latencies that NCCL and its transport take for each step of a collective and for each message; bytes take as long as before: what `hyperfold calibrate` fits to small sizes";
             RendezvousNs "workload.rendezvous_ns" stepped(0.0, 1e9, 0.001), D::Float(1000.0), collectives,

@@ -38,6 +38,10 @@ pub struct ClusterSection {
     pub nvlink_bps: u64,
     /// Latency one way, ps.
     pub nvlink_latency_ps: u64,
+    /// Measured time of an all-reduce of 8 bytes in one server, ps; `None`: not measured.
+    pub base_time_ps: Option<u64>,
+    /// Measured time of an all-reduce of 8 bytes on two servers, ps; `None`: not measured.
+    pub base_time_across_ps: Option<u64>,
     /// The links between the GPUs of one server if no server says it: as in the GPU's own table, or a switch if the table says nothing.
     pub link_kind: LinkKind,
 }

@@ -22,6 +22,10 @@ pub struct ServerModel {
     pub inside_gbps: f64,
     /// Latency from a GPU to another, ns.
     pub latency_ns: f64,
+    /// Measured time of an all-reduce of 8 bytes among all its GPUs, ns.
+    pub base_time_ns: Option<f64>,
+    /// Measured time of an all-reduce of 8 bytes among all GPUs of two such servers, ns.
+    pub base_time_across_ns: Option<f64>,
 }
 
 impl ServerModel {
@@ -42,8 +46,10 @@ impl ServerModel {
 }
 
 /// Names of servers, and the accelerator of each, as `cluster.gpu` names it.
-const GPU_OF: [(&str, &str); 16] = [
+const GPU_OF: [(&str, &str); 20] = [
     ("dgx-a100", "a100"),
+    ("hgx-a100", "a100"),
+    ("hgx-a100-4gpu", "a100"),
     ("hgx-a100-4nic", "a100"),
     ("aws-p4de", "a100"),
     ("oci-a100", "a100-40g"),
@@ -51,6 +57,8 @@ const GPU_OF: [(&str, &str); 16] = [
     ("hgx-h100-4nic", "h100"),
     ("aws-p5", "h100"),
     ("gcp-a3mega", "h100"),
+    ("gcp-a3ultra", "h200"),
+    ("gh200-quad", "gh200"),
     ("hgx-h800", "h800"),
     ("hgx-h20", "h20"),
     ("hgx-b200", "b200"),

@@ -9,7 +9,9 @@ use std::path::Path;
 use hyperfold_base::input;
 use hyperfold_config::spec::{self, Config, KeyId, LinkKind, LinksOfGpu, Named, TopologyKind, WorkloadSection};
 use hyperfold_llm::collective::nccl::{Hca, XmlError, host_bps, topology};
-use hyperfold_llm::collective::{Arch, CollectiveSystem, Cpu, Server, ServerInterconnect, measured_run};
+use hyperfold_llm::collective::{
+    Arch, BaseTimes, CollectiveSystem, Cpu, Env, Server, ServerInterconnect, measured_run,
+};
 use hyperfold_llm::compute::Gpu;
 use hyperfold_llm::workload::lower;
 use hyperfold_network::topology::{Link, Network, NodeIdx, NvLink};
@@ -240,7 +242,10 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         links => nvlink.map(|_| config.cluster.nvlink_bps * peers / links),
     };
     let arch = generation(gpu);
-    CollectiveSystem {
+    let base_times =
+        BaseTimes { server_ps: config.cluster.base_time_ps, two_servers_ps: config.cluster.base_time_across_ps };
+    let env = server.map_or_else(Env::default, Server::env);
+    let system = CollectiveSystem {
         arch,
         inside,
         cpu: server.map_or(Cpu::Intel, |s| s.cpu),
@@ -253,13 +258,18 @@ pub fn system(config: &Config, net: &Network, gpu: &Gpu, described: Option<&Desc
         net_extra_ps: nic
             .and_then(|n| links_out_of(n).next().or_else(|| net.links.iter().find(|l| l.a == n)))
             .map_or(0, |l| 2 * l.delay_ps),
-        transport_extra_ps: server.map_or(0, |s| s.transport_extra_ps),
+        transport_extra_ps: 0,
+        launch_ps: 0,
+        base_shortfall_ps: 0,
+        // With other base times than its own it is another machine, of which its runs say nothing.
+        server_idx: server.filter(|s| s.base_times == base_times).and(config.cluster.server).and_then(Server::index),
         nvls: inside == ServerInterconnect::NvSwitch && server.map_or(arch >= Arch::Hopper, |s| s.nvls),
         in_network: reduces(config),
         latency_ppm: program(config).map_or(1_000_000, |p| p.communication.latency_ppm),
         left_out_run: program(config).and_then(|p| measured_run(&p.communication.leave_out_run)),
         by_chunks: program(config).is_some_and(|p| p.communication.cost_by_chunks),
-    }
+    };
+    base_times.applied(system, server.map_or(system.gpus_per_server, |s| s.gpus), &env)
 }
 
 /// Returns NVLink of the servers, whether it takes calibrated times or carries packets; `None`: there is none.

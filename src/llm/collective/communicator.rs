@@ -2,7 +2,6 @@
 //!
 //! Layer: collective. Times are not corrected by measured runs here; `cost` does that.
 
-use super::curve_kind::CurveKind;
 use super::nccl::{Choice, Context, Env, Protocol, all_to_all_algorithm, choose_collective, point_chunk_bytes};
 use super::physics::CommunicatorLinks;
 use super::system::{CollectiveSystem, MemberPlacement};
@@ -49,18 +48,15 @@ impl<'a> Communicator<'a> {
         }
     }
 
-    /// The time of an operation in us by `physics`, with NCCL's choice or the given algorithm, and the curve that would correct it.
-    pub(super) fn plain(&self, op: CollectiveOp, algorithm: Option<Algorithm>, bytes: u64) -> (f64, CurveKind) {
+    /// The time of an operation in us by `physics`, with the choice for it or the given algorithm.
+    pub(super) fn plain_us(&self, op: CollectiveOp, algorithm: Option<Algorithm>, bytes: u64) -> f64 {
         let (algorithm, protocol) = match algorithm {
-            Some(a) => (a, Protocol::Simple),
+            Some(algorithm) => (algorithm, Protocol::Simple),
             None => {
-                let choice = self.nccl_choice(op, bytes);
+                let choice = self.choose(op, bytes);
                 (choice.algorithm, choice.protocol)
             }
         };
-        (
-            self.links.time_us(op, algorithm, protocol, bytes),
-            CurveKind::new(op, algorithm, &self.placement, self.system.arch),
-        )
+        self.links.time_us(op, algorithm, protocol, bytes)
     }
 }

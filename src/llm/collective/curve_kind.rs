@@ -1,38 +1,36 @@
-//! Decides which curve of measured runs corrects a cost: the kind of operation, algorithm and machine.
+//! Decides which curve of measured runs corrects a cost: the server, and the kind of operation on it.
 //!
 //! Layer: collective.
 
-use super::system::{Arch, MemberPlacement};
-use super::{Algorithm, CollectiveOp};
+use super::CollectiveOp;
+use super::system::{CollectiveSystem, MemberPlacement};
 
-/// Costs with equal kinds share a curve.
+/// Costs with equal kinds share a curve. The algorithm is no part of it: what slows one down on a machine slows the others too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct CurveKind {
+    /// The server's place among its presets. A run says nothing of other servers.
+    server_idx: u16,
     /// 0: all-reduce; 1: all-gather and similar; 2: all-to-all.
-    pub(super) group: u8,
-    pub(super) algorithm: Algorithm,
+    group: u8,
     /// Whether the communicator spans several servers.
-    pub(super) across: bool,
+    across: bool,
     /// Whether the NVLink domain is large.
-    pub(super) large_domain: bool,
-    pub(super) arch: Arch,
+    large_domain: bool,
 }
 
 impl CurveKind {
-    pub(super) fn new(op: CollectiveOp, algorithm: Algorithm, placement: &MemberPlacement, arch: Arch) -> CurveKind {
+    /// The kind of an operation. `None` for a machine that is no preset.
+    pub(super) fn new(op: CollectiveOp, placement: &MemberPlacement, system: &CollectiveSystem) -> Option<CurveKind> {
         let group = match op {
             CollectiveOp::AllReduce | CollectiveOp::Barrier => 0,
             CollectiveOp::AllToAll => 2,
             _ => 1,
         };
-        // All-to-all loads the same links with or without rails.
-        let algorithm = if op == CollectiveOp::AllToAll { Algorithm::Direct } else { algorithm };
-        CurveKind {
+        Some(CurveKind {
+            server_idx: system.server_idx?,
             group,
-            algorithm,
             across: placement.nodes() > 1,
             large_domain: placement.ranks_per_node >= super::physics::LARGE_DOMAIN,
-            arch,
-        }
+        })
     }
 }

@@ -2,9 +2,12 @@
 //!
 //! Layer: collective. Pure: members are numbered from 0, times are in ps. It knows no network, no ranks, no workload.
 
+mod base_time;
 mod build;
 mod chunks;
 mod communicator;
+#[cfg(test)]
+mod consistency;
 mod cost;
 mod curve_kind;
 mod curves;
@@ -17,6 +20,7 @@ mod schedule;
 mod server;
 mod system;
 
+pub use base_time::BaseTimes;
 pub use build::{ScheduleError, ScheduleOptions, Shape, build, known};
 pub use chunks::{ChunkPasses, analytic_ps, chunk_passes};
 pub use communicator::Communicator;
@@ -24,7 +28,7 @@ pub use cost::{choose, cost_ps, cost_with_ps, intra_ps, send_ps};
 pub use equal_steps::{EdgeRing, EqualSteps};
 pub use idle::{IdleMachine, InsideLink, Overheads, latencies, message_overheads};
 pub use nccl::{Choice, Env, EnvError, Protocol};
-pub use reference::{measured_run, measured_runs};
+pub use reference::{has_measured_run, measured_run, measured_runs};
 pub use schedule::{Schedule, Transfer};
 pub use server::{NoSuchServer, Server};
 pub use system::{Arch, CollectiveSystem, Cpu, MemberPlacement, ServerInterconnect};

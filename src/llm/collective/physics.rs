@@ -1,14 +1,20 @@
 //! The duration of operations by the links that they load: NCCL's latencies, and the bandwidths that links were measured to give it
 //! (`assets/nccl/calibration.toml`).
 //!
-//! Layer: collective. NCCL's own model counts with the discrete speeds of its search; this module counts with rates. `curves` holds the ratio of measured runs
-//! to it.
+//! Layer: collective. NCCL's own model counts with the discrete speeds of its search; this module counts with rates. So a faster link is never slower here. `curves`
+//! holds the ratio of measured runs to it.
+//!
+//! # The filling of pipelines
+//!
+//! Data that passes several members in chunks waits for the first chunk at each of them. With chunks of the best size that costs `2 sqrt(h B)` beside the latencies
+//! and `B`, the time of the bytes on the links (Johnsson and Ho, "Optimum broadcasting and personalized communication in hypercubes", 1989). Here `h` is NCCL's
+//! latency of one hop: measured runs of trees, rings and NVLS are met with that. NCCL's model has a table of factors on the rates of trees instead.
 
 use std::sync::OnceLock;
 
 use serde::Deserialize;
 
-use super::nccl::{Context, Env, Protocol, bandwidth_gbps, latency_us, tuning};
+use super::nccl::{Context, Env, Protocol, hop_latencies_us, latency_us, tuning, uncorrected_gbps};
 use super::system::{Arch, CollectiveSystem, MemberPlacement, ServerInterconnect};
 use super::{Algorithm, CollectiveOp};
 
@@ -71,6 +77,20 @@ fn calibration() -> &'static Calibration {
     })
 }
 
+/// Number of channels that limits of one channel are multiplied by, if the environment sets none: 12 rings, doubled, as NCCL's logs show for 8 A100 and 8 H100.
+/// NCCL's own count depends on the speeds of its search, with which a faster link could be slower.
+const CHANNELS: u32 = 24;
+
+/// Bytes to a peer up to which all-to-alls use LL: NCCL's `NCCL_P2P_LL_THRESHOLD` of 16 KiB for each of two channels of a peer (`src/enqueue.cc`; two channels in
+/// logs of two servers of 8 H100).
+const P2P_LL_BYTES: f64 = 32_768.0;
+
+/// Buffer steps of a ring's chunk with Simple (NCCL's `src/include/collectives.h`, `ALLREDUCE_CHUNKSTEPS`).
+const RING_CHUNK_STEPS: u64 = 4;
+
+/// Bytes of a warp's first store with LL: 8 bytes for each of 32 threads. From here on, NCCL's constants hold without the shortfall of a base time.
+const WARP_BYTES: f64 = 256.0;
+
 /// Number of GPUs in one NVLink domain from which on it spans several levels of switches (NVL72, unlike 8 in a box).
 pub(super) const LARGE_DOMAIN: u32 = 17;
 
@@ -93,6 +113,10 @@ pub(super) struct CommunicatorLinks {
     net_extra_us: f64,
     /// Factor on the latencies of steps and messages.
     latency_scale: f64,
+    /// Time in us between launches.
+    launch_us: f64,
+    /// Time in us by which 8 bytes take less than NCCL's constants say.
+    shortfall_us: f64,
 }
 
 impl CommunicatorLinks {
@@ -121,6 +145,7 @@ impl CommunicatorLinks {
         let ring = held(sheet * c.ring.for_system(system));
         let across = placement.nodes() > 1;
         // Bounds on channels reduce the links' rates as they reduce the bandwidths of NCCL's model.
+        context.channels = env.bound_channels(CHANNELS);
         context.intra_bus = ring * context.held;
         context.inter_bus = if across {
             (net * c.net.ring).min(if placement.ranks_per_node > 1 { ring } else { f64::MAX })
@@ -137,12 +162,28 @@ impl CommunicatorLinks {
             net_point: net * c.net.point,
             net_extra_us: if across { (system.net_extra_ps + system.transport_extra_ps) as f64 / 1e6 } else { 0.0 },
             latency_scale: system.latency_scale(),
+            launch_us: system.launch_ps as f64 / 1e6,
+            shortfall_us: if across { 0.0 } else { system.base_shortfall_ps as f64 / 1e6 },
         }
     }
 
     /// Time of an operation of `bytes` in us. Every pair of operation and algorithm has one. Pairs that NCCL does not offer are estimated from their volume and
     /// steps.
     pub(super) fn time_us(&self, op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> f64 {
+        let us = self.on_links_us(op, algorithm, protocol, bytes);
+        // A shortfall never takes more than half: no machine was measured at less.
+        let shortfall_us = (self.shortfall_us * (1.0 - bytes as f64 / WARP_BYTES).max(0.0)).min(us / 2.0);
+        self.launched_us(us - shortfall_us)
+    }
+
+    /// Time in us of what takes `us` after its launch, when hosts launch ahead. The mean of the slower of both is more than either where they are about as long.
+    /// For that the root of the sum of squares is taken: our choice, between their maximum and their sum.
+    fn launched_us(&self, us: f64) -> f64 {
+        libm::hypot(self.launch_us, us)
+    }
+
+    /// Time of an operation of `bytes` in us after its launch.
+    fn on_links_us(&self, op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> f64 {
         let (c, s) = (&self.context, self.latency_scale);
         let kb = bytes as f64 / 1000.0;
         if op == CollectiveOp::AllToAll {
@@ -150,24 +191,72 @@ impl CommunicatorLinks {
         }
         let passes = self.net_extra_us * self.net_passes(op, algorithm);
         match algorithm {
-            Algorithm::Ring | Algorithm::Tree => {
-                let links = if algorithm == Algorithm::Tree { &self.tree_context() } else { c };
-                let gbps = bandwidth_gbps(op, algorithm, protocol, bytes, links);
+            Algorithm::Ring => {
+                s * latency_us(op, algorithm, protocol, bytes, c) + self.ring_bytes_us(op, protocol, bytes) + passes
+            }
+            Algorithm::Tree => {
+                let gbps = uncorrected_gbps(op, algorithm, protocol, &self.tree_context());
                 if gbps > 0.0 {
-                    return s * latency_us(op, algorithm, protocol, bytes, c) + kb / gbps + passes;
+                    let bytes_us = kb / gbps;
+                    let (_, intra, inter) = hop_latencies_us(algorithm, protocol, c);
+                    let fill_us = pipeline_fill_us(self.pipeline_hop_us(intra, inter), bytes_us);
+                    return s * latency_us(op, algorithm, protocol, bytes, c) + bytes_us + fill_us + passes;
                 }
                 // NCCL has no tree for this operation, only a ring. Half of the ring's bus bandwidth and the tree's depth are used.
                 let depth = s * latency_us(CollectiveOp::AllReduce, algorithm, protocol, bytes, c) / 2.0;
                 depth + kb / (0.5 * self.bus()) + passes
             }
             Algorithm::HalvingDoubling => self.logarithmic_us(op, kb) + passes,
-            Algorithm::Nvls | Algorithm::InNetwork => {
+            Algorithm::Nvls => {
+                let bytes_us = kb / self.reduced_gbps(op, algorithm);
+                // Inside a server, the switch and its GPUs are a tree of one level.
+                let intra = tuning().hw_latency_us.nvlink.tree[Protocol::Simple as usize];
+                let inter = tuning().hw_latency_us.net.nvls_tree[Protocol::Simple as usize];
+                s * latency_us(op, algorithm, Protocol::Simple, bytes, c)
+                    + bytes_us
+                    + pipeline_fill_us(self.pipeline_hop_us(intra, inter), bytes_us)
+                    + passes
+            }
+            Algorithm::InNetwork => {
                 s * latency_us(op, algorithm, Protocol::Simple, bytes, c)
                     + kb / self.reduced_gbps(op, algorithm)
                     + passes
             }
             _ => self.grouped_us(op, algorithm, kb) + passes,
         }
+    }
+
+    /// Latency in us of the slowest hop of a pipeline through the communicator, by NCCL's latencies of both kinds of hops.
+    fn pipeline_hop_us(&self, intra_us: f64, inter_us: f64) -> f64 {
+        if self.context.nodes > 1.0 {
+            self.latency_scale * inter_us + self.net_extra_us
+        } else {
+            self.latency_scale * intra_us
+        }
+    }
+
+    /// Time in us of a ring's bytes: on the network, or inside servers with the filling of the pipeline, whichever is longer.
+    ///
+    /// The pipeline is filled once for all that the channels' buffers hold of every member; later bytes follow without a gap.
+    fn ring_bytes_us(&self, op: CollectiveOp, protocol: Protocol, bytes: u64) -> f64 {
+        let (c, kb) = (&self.context, bytes as f64 / 1000.0);
+        // A pair that NCCL does not offer takes the rate of Simple.
+        let offered = uncorrected_gbps(op, Algorithm::Ring, protocol, c) > 0.0;
+        let protocol = if offered { protocol } else { Protocol::Simple };
+        let bytes_us = kb / uncorrected_gbps(op, Algorithm::Ring, protocol, c);
+        let inside = Context { inter_bus: c.intra_bus, ..*c };
+        let inside_us = kb / uncorrected_gbps(op, Algorithm::Ring, protocol, &inside);
+        let buffers = &tuning().buffers;
+        let chunk_bytes = match protocol {
+            Protocol::Ll => 0,
+            Protocol::Ll128 => buffers.buffsize_ll128 / buffers.nccl_steps * 15 / 16,
+            Protocol::Simple => buffers.buffsize_simple / buffers.nccl_steps * RING_CHUNK_STEPS,
+        };
+        let filling_bytes = f64::from(c.channels) * c.ranks * chunk_bytes as f64;
+        let first = (filling_bytes / bytes.max(1) as f64).min(1.0);
+        let (_, hop_us, _) = hop_latencies_us(Algorithm::Ring, protocol, c);
+        let filled_hop_us = fills(op, protocol) * self.latency_scale * hop_us;
+        bytes_us.max(inside_us + pipeline_fill_us(filled_hop_us, inside_us * first))
     }
 
     /// Rates of a ring's edges in GB/s: (a GPU's into its server's fabric, the group's from one server's NICs).
@@ -185,15 +274,15 @@ impl CommunicatorLinks {
     pub(super) fn message_us(&self, bytes: u64) -> f64 {
         let (c, s) = (&calibration().latency_us, self.latency_scale);
         let kb = bytes as f64 / 1000.0;
-        if self.placement.nodes() > 1 {
+        self.launched_us(if self.placement.nodes() > 1 {
             s * c.point_net + self.net_extra_us + kb / self.net_point.min(self.copy)
         } else {
             s * c.point_inside + kb / self.copy
-        }
+        })
     }
 
     /// Number of passes through the network, one after another.
-    fn net_passes(&self, op: CollectiveOp, algorithm: Algorithm) -> f64 {
+    pub(super) fn net_passes(&self, op: CollectiveOp, algorithm: Algorithm) -> f64 {
         let nodes = self.context.nodes;
         let phases = if op == CollectiveOp::AllReduce { 2.0 } else { 1.0 };
         match algorithm {
@@ -243,7 +332,7 @@ impl CommunicatorLinks {
     /// Time in us of recursive halving and doubling: NCCL's PAT if the operation has one, else by steps.
     fn logarithmic_us(&self, op: CollectiveOp, kb: f64) -> f64 {
         let (c, s) = (&self.context, self.latency_scale);
-        let pat = bandwidth_gbps(op, Algorithm::HalvingDoubling, Protocol::Simple, 0, c);
+        let pat = uncorrected_gbps(op, Algorithm::HalvingDoubling, Protocol::Simple, c);
         if pat > 0.0 {
             return s * latency_us(op, Algorithm::HalvingDoubling, Protocol::Simple, 0, c) + kb / pat;
         }
@@ -296,8 +385,29 @@ impl CommunicatorLinks {
         }
         let across = kb * k * (n - k) / n / self.net_point;
         let peers = if rails { nodes - 1.0 } else { n - k };
-        s * (c.point_net + c.peer_net * peers) + self.net_extra_us + within.max(across)
+        // Each peer of a small one is one operation to send and one to receive.
+        let is_small = bytes as f64 <= P2P_LL_BYTES * n;
+        let peer_net = if is_small { (2.0 * self.context.overhead_us).min(c.peer_net) } else { c.peer_net };
+        s * (c.point_net + peer_net * peers) + self.net_extra_us + within.max(across)
     }
+}
+
+/// Number of times that a ring's pipeline is filled: once to sum, and once more to spread.
+///
+/// LL passes lines of 8 bytes on as they come. With Simple, members that only spread write into each other's buffers, and all-gathers were measured without a
+/// filling (gke_gib_2n, from 32 MiB on).
+fn fills(op: CollectiveOp, protocol: Protocol) -> f64 {
+    match (op, protocol) {
+        (_, Protocol::Ll) => 0.0,
+        (CollectiveOp::AllReduce, _) => 2.0,
+        (CollectiveOp::AllGather | CollectiveOp::Broadcast, Protocol::Simple) => 0.0,
+        _ => 1.0,
+    }
+}
+
+/// Time in us that the filling of a pipeline adds to bytes that take `bytes_us`, with a latency of `hop_us` for each hop.
+fn pipeline_fill_us(hop_us: f64, bytes_us: f64) -> f64 {
+    2.0 * libm::sqrt(hop_us * bytes_us)
 }
 
 /// Latencies in us of a grouped send and receive without its bytes: (inside a server, over the network without the network's own latency).

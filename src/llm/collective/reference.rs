@@ -7,6 +7,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
+use super::base_time::NEIGHBOUR_NET_PS;
 use super::communicator::Communicator;
 use super::curve_kind::CurveKind;
 use super::nccl::Env;
@@ -38,8 +39,12 @@ pub(super) struct ReferenceRun {
 
 impl ReferenceRun {
     /// The time of a row by `physics` in us, and the curve that the row belongs to.
-    pub(super) fn plain(&self, row: &ReferenceRow) -> (f64, CurveKind) {
-        Communicator::new(&row.placement, &self.system, &Env::default()).plain(row.op, self.algorithm, row.bytes)
+    pub(super) fn plain(&self, row: &ReferenceRow) -> Option<(f64, CurveKind)> {
+        // Measured times hold the network between neighbours, which costs count by themselves.
+        let system = CollectiveSystem { net_extra_ps: NEIGHBOUR_NET_PS, ..self.system };
+        let us =
+            Communicator::new(&row.placement, &system, &Env::default()).plain_us(row.op, self.algorithm, row.bytes);
+        Some((us, CurveKind::new(row.op, &row.placement, &system)?))
     }
 }
 
@@ -139,6 +144,12 @@ pub(super) fn runs() -> &'static [ReferenceRun] {
 /// Names of the runs that correct costs, in the order of their table.
 pub fn measured_runs() -> impl Iterator<Item = &'static str> {
     runs().iter().filter(|r| r.curve).map(|r| r.id.as_str())
+}
+
+/// Whether a measured run corrects costs of the server with this name.
+pub fn has_measured_run(server: &str) -> bool {
+    let server_idx = Server::index(server);
+    server_idx.is_some() && runs().iter().any(|r| r.curve && r.system.server_idx == server_idx)
 }
 
 /// The index of a run in [`measured_runs`].

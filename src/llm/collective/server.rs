@@ -7,6 +7,8 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
+use super::base_time::BaseTimes;
+use super::nccl::Env;
 use super::system::{Arch, CollectiveSystem, Cpu, ServerInterconnect};
 
 /// A type of server.
@@ -32,8 +34,8 @@ pub struct Server {
     pub ports: u32,
     /// The nearest NIC of each GPU.
     pub nic_of_gpu: Vec<u32>,
-    /// Time in ps that the transport of its NICs adds to each pass through the network. NCCL's constants are for InfiniBand; this comes on top of them.
-    pub transport_extra_ps: u64,
+    /// Measured times of its smallest collectives.
+    pub base_times: BaseTimes,
     /// Whether its network keeps no order inside a message. NCCL is then limited to the Simple protocol.
     pub simple_only: bool,
     /// Whether its switches reduce (NVLS).
@@ -66,9 +68,8 @@ struct Entry {
     /// If left out, each GPU has a NIC of its own.
     nic_of_gpu: Option<Vec<u32>>,
     nvls: bool,
-    /// If left out, 0.
-    #[serde(default)]
-    transport_extra_ns: u64,
+    base_time_ns: Option<u64>,
+    base_time_across_ns: Option<u64>,
     #[serde(default)]
     simple_only: bool,
 }
@@ -96,7 +97,10 @@ impl Entry {
             ports: self.ports,
             nic_of_gpu: self.nic_of_gpu.unwrap_or_else(|| (0..self.gpus).collect()),
             nvls: self.nvls,
-            transport_extra_ps: self.transport_extra_ns * 1000,
+            base_times: BaseTimes {
+                server_ps: self.base_time_ns.map(|ns| ns * 1000),
+                two_servers_ps: self.base_time_across_ns.map(|ns| ns * 1000),
+            },
             simple_only: self.simple_only,
             source: self.source,
         }
@@ -114,9 +118,21 @@ impl Server {
         presets().keys().map(String::as_str)
     }
 
+    /// The place of the preset with this name among [`Server::names`].
+    pub fn index(name: &str) -> Option<u16> {
+        Server::names().position(|n| n == name).map(|place| place as u16)
+    }
+
+    /// NCCL's environment on this server, if the user sets nothing.
+    pub fn env(&self) -> Env {
+        let variables = self.simple_only.then(|| ("NCCL_PROTO".to_string(), "Simple".to_string()));
+        Env::parse(&variables.into_iter().collect()).expect("NCCL knows this variable and its value")
+    }
+
     /// The system for computing costs, for a cluster of such servers. `in_network` says whether the network's switches reduce.
     pub fn system(&self, in_network: bool) -> CollectiveSystem {
-        CollectiveSystem {
+        let preset = presets().values().position(|server| server == self);
+        let system = CollectiveSystem {
             arch: self.arch,
             inside: self.inside,
             cpu: self.cpu,
@@ -125,13 +141,17 @@ impl Server {
             nics_per_server: self.nics,
             nic_bps: self.nic_bps,
             net_extra_ps: 0,
-            transport_extra_ps: self.transport_extra_ps,
+            transport_extra_ps: 0,
+            launch_ps: 0,
+            base_shortfall_ps: 0,
+            server_idx: preset.map(|place| place as u16),
             nvls: self.nvls,
             in_network,
             latency_ppm: 1_000_000,
             left_out_run: None,
             by_chunks: false,
-        }
+        };
+        self.base_times.applied(system, self.gpus, &self.env())
     }
 
     /// GPUs that share a NIC.

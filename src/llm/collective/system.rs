@@ -73,6 +73,12 @@ pub struct CollectiveSystem {
     pub net_extra_ps: u64,
     /// Time in ps that the NICs' transport adds to each pass through the network. NCCL's constants are for InfiniBand; this comes on top of them.
     pub transport_extra_ps: u64,
+    /// Time in ps that hosts take between launches of a collective. It passes beside the collective itself: see [`super::BaseTimes`].
+    pub launch_ps: u64,
+    /// Time in ps by which a collective of 8 bytes in one server takes less than NCCL's constants say: see [`super::BaseTimes`].
+    pub base_shortfall_ps: u64,
+    /// The server's place among [`super::Server::names`]. Measured runs correct costs of their own server alone; `None`: no run corrects these costs.
+    pub server_idx: Option<u16>,
     /// Factor on the latencies of steps and messages in millionths; one million leaves NCCL's latencies unchanged.
     pub latency_ppm: u64,
     /// Whether the NVSwitches reduce (NVLink SHARP).

@@ -144,7 +144,7 @@ fn measured(line: &Line, number: u64) -> Result<MeasuredKernel, String> {
         "gemm" => {
             let (m, n, k, batch) =
                 (shape.take("m", None)?, shape.take("n", None)?, shape.take("k", None)?, shape.take("batch", Some(1))?);
-            (Operation::Gemm, Kernel::Gemm { m, n, k, batch, kept: 0, dtype })
+            (Operation::Gemm, Kernel::Gemm { m, n, k, batch, kept: 0, apart: false, dtype })
         }
         "attention-forward" => (Operation::AttentionForward, attention(false)?),
         "attention-backward" => (Operation::AttentionBackward, attention(true)?),

@@ -9,6 +9,10 @@ use serde::Deserialize;
 
 use super::{Dtype, Error};
 
+/// Energy in pJ of a byte that crosses the interface of HBM: 3.92 pJ a bit of HBM2 (O'Connor et al., MICRO 2017, Fine-Grained DRAM). Newer generations publish
+/// none.
+const PJ_PER_BYTE: f64 = 8.0 * 3.92;
+
 const ASSETS: &str = include_str!("../../../assets/gpus.toml");
 
 /// The properties of a GPU that determine how long kernels take and what fits into its memory.
@@ -36,8 +40,14 @@ pub struct Gpu {
     pub sustained: [f64; 7],
     /// Clock within the power limit divided by the clock without a limit; at most 1.
     pub clock: f64,
-    /// Time of a product inside a layer divided by its time in a separate benchmark, for each of [`Dtype::ALL`].
+    /// Time of a product inside a layer divided by its time in a separate benchmark, for each of [`Dtype::ALL`], where power does not limit it.
     pub in_layer: [f64; 7],
+    /// Power limit of the board in watts; 0 if it is not known to limit products.
+    pub board_watts: f64,
+    /// Watts of the board that no arithmetic draws.
+    pub idle_watts: f64,
+    /// Energy in pJ of a FLOP of a product that runs in a benchmark for seconds, for each of [`Dtype::ALL`]; 0 if it is not known.
+    pub pj_per_flop: [f64; 7],
     /// Specified memory bandwidth in bytes/s.
     pub memory_bps: f64,
     /// Share of that bandwidth that streams reach.
@@ -93,6 +103,11 @@ struct Specification {
     sustained_nvfp4: Option<f64>,
     in_layer: Option<f64>,
     in_layer_fp8: Option<f64>,
+    in_layer_nvfp4: Option<f64>,
+    board_watts: Option<f64>,
+    idle_watts: Option<f64>,
+    pj_per_flop: Option<f64>,
+    pj_per_flop_fp8: Option<f64>,
     /// Share of the board's power that the GPU is limited to.
     power_limit: Option<f64>,
     memory_gb_per_s: Option<f64>,
@@ -220,6 +235,7 @@ impl Gpu {
         let mut peak_flops = [0.0; 7];
         let mut sustained = [0.0; 7];
         let mut in_layer = [1.0; 7];
+        let mut pj_per_flop = [0.0; 7];
         let clock = libm::cbrt(need("power_limit", spec.power_limit, Some(1.0), 0.05, 1.0)?);
         for (i, dtype) in Dtype::ALL.into_iter().enumerate() {
             let narrow = dtype.bytes() == 1;
@@ -235,8 +251,23 @@ impl Gpu {
                 _ => spec.sustained,
             };
             sustained[i] = need("sustained", share, like.as_ref().map(|g| g.sustained[i]), 0.01, 1.0)? * clock;
-            let slower = if narrow { spec.in_layer_fp8.or(spec.in_layer) } else { spec.in_layer };
+            let slower = match dtype {
+                Dtype::Nvfp4 => spec.in_layer_nvfp4.or(spec.in_layer_fp8).or(spec.in_layer),
+                _ if narrow => spec.in_layer_fp8.or(spec.in_layer),
+                _ => spec.in_layer,
+            };
             in_layer[i] = need("in_layer", slower, like.as_ref().map(|g| g.in_layer[i]).or(Some(1.05)), 1.0, 10.0)?;
+            let (key, energy) = match dtype {
+                Dtype::Bf16 | Dtype::Fp16 => ("pj_per_flop", spec.pj_per_flop),
+                Dtype::Fp8 | Dtype::Mxfp8 => ("pj_per_flop_fp8", spec.pj_per_flop_fp8),
+                Dtype::Fp32 | Dtype::Tf32 | Dtype::Nvfp4 => continue,
+            };
+            // With another peak in the same power, a FLOP is taken to need less energy or more by as much.
+            let inherited = like.as_ref().map_or(0.0, |g| match spec.board_watts {
+                None if peak_flops[i] > 0.0 => g.pj_per_flop[i] * g.peak_flops[i] / peak_flops[i],
+                _ => g.pj_per_flop[i],
+            });
+            pj_per_flop[i] = need(key, energy, Some(inherited), 0.0, 1000.0)?;
         }
         if peak_flops[0] == 0.0 {
             return Err(bad("fp32_tflops = 0; every GPU computes in fp32".to_string()));
@@ -293,6 +324,9 @@ impl Gpu {
             sustained,
             clock,
             in_layer,
+            board_watts: need("board_watts", spec.board_watts, inherit(|g| g.board_watts).or(Some(0.0)), 0.0, 1e5)?,
+            idle_watts: need("idle_watts", spec.idle_watts, inherit(|g| g.idle_watts).or(Some(0.0)), 0.0, 1e5)?,
+            pj_per_flop,
             memory_bps: need("memory_gb_per_s", spec.memory_gb_per_s, inherit(|g| g.memory_bps / 1e9), 1.0, 1e6)? * 1e9,
             memory_efficiency: need(
                 "memory_efficiency",
@@ -376,6 +410,20 @@ impl Gpu {
         self.peak_flops[i] * self.sustained[i]
     }
 
+    /// FLOP/s at which a kernel draws all power of the board that is not idle. A FLOP takes `energy_factor` times the energy of a product's FLOP in a benchmark,
+    /// and `bytes_per_flop` cross the memory interface meanwhile. It is infinite if power is not known to limit the type. A lower power limit lowers it as it
+    /// lowers the clock.
+    pub fn power_flops(&self, dtype: Dtype, energy_factor: f64, bytes_per_flop: f64) -> f64 {
+        let arithmetic = self.pj_per_flop[self.effective(dtype) as usize] * energy_factor;
+        if self.board_watts <= self.idle_watts || arithmetic == 0.0 {
+            return f64::INFINITY;
+        }
+        let watts = self.board_watts - self.idle_watts;
+        // More bytes than memory delivers meanwhile slow the kernel down without power.
+        let delivered_per_flop = self.stream_bps() / (watts / arithmetic * 1e12);
+        watts / (arithmetic + bytes_per_flop.min(delivered_per_flop) * PJ_PER_BYTE) * 1e12 * self.clock
+    }
+
     /// Bytes/s that streams reach.
     pub fn stream_bps(&self) -> f64 {
         self.memory_bps * self.memory_efficiency
@@ -451,6 +499,25 @@ mod tests {
         assert_eq!(a100.effective(Dtype::Nvfp4), Dtype::Bf16);
         assert_eq!(Gpu::named("h100").unwrap().effective(Dtype::Mxfp8), Dtype::Fp8);
         assert!(Gpu::named("b200").unwrap().supports(Dtype::Nvfp4));
+    }
+
+    #[test]
+    fn energy_limits_what_a_board_sustains() {
+        let parse = |text: &str| Gpu::parse(&text.parse().unwrap()).unwrap();
+        let tflops = |gpu: &Gpu, bytes| gpu.power_flops(Dtype::Bf16, 1.0, bytes) / 1e12;
+        let b200 = parse("like = 'b200'");
+        assert!((tflops(&b200, 0.0) - 850.0 / 0.741).abs() < 1e-6);
+        // Bytes that memory delivers take their share of the power.
+        assert!((tflops(&b200, 0.001) - 850.0 / (0.741 + 0.001 * PJ_PER_BYTE)).abs() < 1e-6);
+        assert!(tflops(&b200, 1.0) > 0.7 * tflops(&b200, 0.0));
+        // More power sustains more. A GPU with another peak in the same power is taken to need as much less for each FLOP.
+        let (more, faster) = (parse("like = 'b200'\nboard_watts = 1850"), parse("like = 'b200'\nbf16_tflops = 4500"));
+        assert!((tflops(&more, 0.0) / tflops(&b200, 0.0) - 2.0).abs() < 1e-9);
+        assert!((tflops(&faster, 0.0) / tflops(&b200, 0.0) - 2.0).abs() < 1e-9);
+        for unlimited in ["like = 'a100'", "like = 'h100-pcie'", "like = 'b200'\nboard_watts = 0"] {
+            assert!(tflops(&parse(unlimited), 0.0).is_infinite(), "{unlimited}");
+        }
+        assert!(b200.power_flops(Dtype::Nvfp4, 1.0, 0.0).is_infinite());
     }
 
     #[test]

@@ -94,7 +94,7 @@ impl FromStr for Dtype {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Kernel {
     /// `batch` products of an m x k by a k x n matrix. `kept` is the size in bytes of an element to which the result is added in place (gradients of weights
-    /// over micro-batches), or 0 if the result is only written.
+    /// over micro-batches), or 0 if the result is only written. With `apart` each product is a kernel of its own, one after the other; else all are one kernel.
     Gemm {
         /// Rows of the result.
         m: u64,
@@ -106,6 +106,8 @@ pub enum Kernel {
         batch: u64,
         /// Bytes of an element of the sum that the result is added to, or 0.
         kept: u64,
+        /// Whether each of the `batch` products is a kernel of its own.
+        apart: bool,
         /// Type of the operands.
         dtype: Dtype,
     },
@@ -175,7 +177,7 @@ impl Class {
 impl Kernel {
     /// A product of two matrices.
     pub const fn gemm(m: u64, n: u64, k: u64, dtype: Dtype) -> Kernel {
-        Kernel::Gemm { m, n, k, batch: 1, kept: 0, dtype }
+        Kernel::Gemm { m, n, k, batch: 1, kept: 0, apart: false, dtype }
     }
 
     /// Floating-point operations, counting 2 per multiply-add. Attention is counted as its authors do: 4 for each pair of query and key and element of the

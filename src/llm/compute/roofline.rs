@@ -4,7 +4,7 @@
 //!
 //! A matrix product is cut into tiles of the result. Each multiprocessor computes one tile at a time, so the last wave may be incomplete. A tile proceeds at
 //! the slower of its arithmetic and the cache's delivery to a multiprocessor. The library is assumed to choose the fastest tile. Results are written
-//! afterwards, unless the GPU can hold the sums of tiles while it computes others.
+//! afterwards. If the GPU can hold the sums of tiles while it computes others, only those of the last wave are.
 
 use super::{Dtype, Gpu, Kernel};
 
@@ -26,30 +26,33 @@ const WORK_EFFICIENCY: [(f64, f64); 4] = [(0.01, 0.1), (1.0, 0.6), (16.0, 0.9), 
 /// Duration of a kernel in seconds, without launch. Attention is measured in the database; here it takes the time of its two (or five) products at the
 /// sustained rate, or of its memory traffic.
 pub(super) fn seconds(gpu: &Gpu, kernel: &Kernel) -> f64 {
+    seconds_at(gpu, kernel, kernel.dtype().map_or(0.0, |dtype| gpu.sustained_flops(dtype)))
+}
+
+/// Duration of a kernel in seconds, without launch, where long products sustain `sustained_flops` FLOP/s.
+pub(super) fn seconds_at(gpu: &Gpu, kernel: &Kernel, sustained_flops: f64) -> f64 {
     let memory = kernel.bytes() as f64 / gpu.stream_bps();
     match *kernel {
         Kernel::Gemm { m, n, k, batch, dtype, .. } => {
-            let products = gemm_seconds(gpu, m, n, k, batch, dtype);
-            if gpu.results_overlap {
-                return products.max(memory);
-            }
+            let (products, waves) = gemm_seconds(gpu, m, n, k, batch, dtype, sustained_flops);
             // All tiles of a wave end together, so their results leave at the memory's rate.
             let results = kernel.result_bytes() as f64 / gpu.stream_bps();
-            products.max(memory - results) + results
+            let after = if gpu.results_overlap { results / waves } else { results };
+            products.max(memory - after) + after
         }
-        Kernel::Attention { dtype, .. } => (kernel.flops() as f64 / gpu.sustained_flops(dtype)).max(memory),
+        Kernel::Attention { .. } => (kernel.flops() as f64 / sustained_flops).max(memory),
         Kernel::Memory { .. } => memory,
-        Kernel::Work { flops, dtype, .. } => work_seconds(gpu, flops, dtype).max(memory),
+        Kernel::Work { flops, .. } => work_seconds(flops, sustained_flops).max(memory),
     }
 }
 
-/// Duration in seconds with the fastest tile and split.
-fn gemm_seconds(gpu: &Gpu, m: u64, n: u64, k: u64, batch: u64, dtype: Dtype) -> f64 {
+/// Duration in seconds with the fastest tile and split, and its number of waves.
+fn gemm_seconds(gpu: &Gpu, m: u64, n: u64, k: u64, batch: u64, dtype: Dtype, sustained_flops: f64) -> (f64, f64) {
     let sms = gpu.sms as f64;
-    let flops = gpu.sustained_flops(dtype) / sms;
+    let flops = sustained_flops / sms;
     let l2 = gpu.l2_bps / sms;
     let element = gpu.effective(dtype).bytes_of_32() as f64 / 32.0;
-    let mut best = f64::INFINITY;
+    let mut best = (f64::INFINITY, 1.0);
     for tm in TILE_ROWS {
         for tn in (gpu.tile_step..=256).step_by(gpu.tile_step as usize).filter(|tn| tm * tn <= TILE_ELEMENTS) {
             let tiles = m.div_ceil(tm) * n.div_ceil(tn) * batch;
@@ -62,7 +65,10 @@ fn gemm_seconds(gpu: &Gpu, m: u64, n: u64, k: u64, batch: u64, dtype: Dtype) -> 
                 }
                 let waves = (tiles * split).div_ceil(gpu.sms) as f64;
                 let sums = if split > 1 { (m * n * batch * split * 4) as f64 / gpu.l2_bps } else { 0.0 };
-                best = best.min(waves * (k.div_ceil(split) as f64 + FILL_K) * step + sums);
+                let seconds = waves * (k.div_ceil(split) as f64 + FILL_K) * step + sums;
+                if seconds < best.0 {
+                    best = (seconds, waves);
+                }
             }
         }
     }
@@ -77,7 +83,7 @@ fn loaded_per_step(tm: f64, tn: f64, cluster: u64) -> f64 {
 
 /// Duration in seconds of a kernel known only by FLOPs. Between the curve's points, efficiency is linear in the logarithm of the size, so gently that time
 /// always grows with size.
-fn work_seconds(gpu: &Gpu, flops: u64, dtype: Dtype) -> f64 {
+fn work_seconds(flops: u64, sustained_flops: f64) -> f64 {
     let size = libm::log2((flops as f64).max(1.0));
     let points = WORK_EFFICIENCY.map(|(gflop, efficiency)| (libm::log2(gflop * 1e9), efficiency));
     let efficiency = match points.iter().position(|p| size < p.0) {
@@ -88,5 +94,5 @@ fn work_seconds(gpu: &Gpu, flops: u64, dtype: Dtype) -> f64 {
         }
         None => points[points.len() - 1].1,
     };
-    flops as f64 / (gpu.sustained_flops(dtype) * efficiency)
+    flops as f64 / (sustained_flops * efficiency)
 }

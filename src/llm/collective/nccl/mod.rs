@@ -15,7 +15,7 @@ pub use choice::Choice;
 pub(super) use choice::{all_to_all_algorithm, carried_out, choose_collective, offered, point_chunk_bytes};
 pub use env::{Env, EnvError, Hca, NAMES, PathLevel};
 pub use model::{Context, predict_us};
-pub(super) use model::{bandwidth_gbps, hop_latencies_us, latency_us};
+pub(super) use model::{hop_latencies_us, latency_us, uncorrected_gbps};
 pub use topology::{GpuNic, NcclTopology, XmlError, topology};
 pub(crate) use tuning::tuning;
 

@@ -165,8 +165,13 @@ fn steps(op: CollectiveOp, n: f64) -> f64 {
     }
 }
 
-/// Algorithm bandwidth in GB/s; 0 if this pair is not available.
-fn bandwidth(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Context) -> f64 {
+/// Algorithm bandwidth in GB/s, not corrected for size; 0 if this pair is not available.
+pub(in crate::collective) fn uncorrected_gbps(
+    op: CollectiveOp,
+    algorithm: Algorithm,
+    protocol: Protocol,
+    c: &Context,
+) -> f64 {
     let t = tuning();
     let f = &t.factors;
     let (n, nodes) = (c.ranks, c.nodes);
@@ -322,14 +327,8 @@ pub(in crate::collective) fn latency_us(
 }
 
 /// Algorithm bandwidth in GB/s, corrected for size; 0 if NCCL does not offer this pair.
-pub(in crate::collective) fn bandwidth_gbps(
-    op: CollectiveOp,
-    algorithm: Algorithm,
-    protocol: Protocol,
-    bytes: u64,
-    c: &Context,
-) -> f64 {
-    let bw = bandwidth(op, algorithm, protocol, c);
+fn bandwidth_gbps(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Context) -> f64 {
+    let bw = uncorrected_gbps(op, algorithm, protocol, c);
     if algorithm != Algorithm::Tree || op != CollectiveOp::AllReduce {
         return bw;
     }

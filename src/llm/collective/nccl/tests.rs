@@ -27,7 +27,9 @@ fn predictions_of_8_h100_as_nccl_makes_them() {
     let large = choose(CollectiveOp::AllReduce, 16 << 30, &placement, &h100(), &none);
     assert_eq!((large.algorithm, large.protocol, large.channels), (Algorithm::Nvls, Protocol::Simple, 16));
     assert!((large.predicted_ps as f64 / 1e9 - 63.2).abs() < 0.1, "{}", large.predicted_ps);
-    assert_eq!(choose(CollectiveOp::AllReduce, 2 << 20, &placement, &h100(), &none).algorithm, Algorithm::Nvls);
+    // At 2 MiB the links say that both take about as long; NCCL's model says NVLS, as the log of aws_p5_1n.
+    let context = Context::new(&h100(), &placement, &none);
+    assert_eq!(choose_collective(CollectiveOp::AllReduce, 2 << 20, &context, &none).algorithm, Algorithm::Nvls);
 }
 
 #[test]

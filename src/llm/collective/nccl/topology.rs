@@ -4,6 +4,7 @@
 
 use super::env::PathLevel;
 use super::tuning::tuning;
+use crate::collective::base_time::BaseTimes;
 use crate::collective::server::Server;
 use crate::collective::system::{Arch, Cpu, ServerInterconnect};
 use roxmltree::{Document, Node};
@@ -251,7 +252,7 @@ fn assemble(mut found: Found) -> Result<NcclTopology, XmlError> {
         ports: found.nics.iter().map(|n| n.ports).max().unwrap_or(1),
         nic_of_gpu,
         nvls: inside == ServerInterconnect::NvSwitch && arch >= Arch::Hopper,
-        transport_extra_ps: 0,
+        base_times: BaseTimes::default(),
         source: "NCCL topology file".to_string(),
     };
     Ok(NcclTopology { server, nics: found.nics.into_iter().map(|n| n.name).collect(), ways })

@@ -152,7 +152,7 @@ pub(super) fn core_forward(b: &mut Builder) {
     b.kernel(
         Site::Core,
         role,
-        Kernel::Gemm { m: h.seq_q, n: h.seq_kv, k: h.qk, batch: groups, kept: 0, dtype: b.dtype },
+        Kernel::Gemm { m: h.seq_q, n: h.seq_kv, k: h.qk, batch: groups, kept: 0, apart: false, dtype: b.dtype },
     );
     softmax_forward(b, scores);
     if b.model.dropout {
@@ -161,7 +161,7 @@ pub(super) fn core_forward(b: &mut Builder) {
     b.kernel(
         Site::Core,
         role,
-        Kernel::Gemm { m: h.seq_q, n: h.v, k: h.seq_kv, batch: groups, kept: 0, dtype: b.dtype },
+        Kernel::Gemm { m: h.seq_q, n: h.v, k: h.seq_kv, batch: groups, kept: 0, apart: false, dtype: b.dtype },
     );
     // The heads are concatenated again for the projection.
     b.memory(Site::Core, role, "transpose", groups * h.seq_q * h.v * 2 * b.bytes);
@@ -207,7 +207,7 @@ fn core_backward(b: &mut Builder) {
         h.ring(b, role, true);
     } else {
         let (groups, scores, dtype) = (h.batch * h.heads, h.scores(), b.dtype);
-        let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: groups, kept: 0, dtype };
+        let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: groups, kept: 0, apart: false, dtype };
         b.memory(Site::Core, role, "transpose", groups * h.seq_q * h.v * 2 * b.bytes);
         b.kernel(Site::Core, role, gemm(h.seq_q, h.seq_kv, h.v));
         b.kernel(Site::Core, role, gemm(h.seq_kv, h.v, h.seq_q));

@@ -63,7 +63,10 @@ pub fn dlrm_kernels(dlrm: &Dlrm, layout: &Layout, part: DlrmPart, pass: Pass) ->
             let features = vectors * (vectors - 1) / 2 + dim;
             let widths = [features].into_iter().chain(dlrm.top_mlp.iter().map(|w| *w as u64)).collect::<Vec<_>>();
             let interaction = |role, m, n, k| {
-                (LayerPart { site: Site::Layer, role }, Kernel::Gemm { m, n, k, batch: samples, kept: 0, dtype })
+                (
+                    LayerPart { site: Site::Layer, role },
+                    Kernel::Gemm { m, n, k, batch: samples, kept: 0, apart: false, dtype },
+                )
             };
             let mut kernels = mlp(samples, &widths, dtype, pass);
             match pass {

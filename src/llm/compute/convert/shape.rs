@@ -110,7 +110,8 @@ impl<'a> Builder<'a> {
     /// Adds the forward product of `m` tokens with a `k` x `n` matrix.
     pub(super) fn linear_forward(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
         self.scale(site, self.forward, m * k * batch);
-        self.kernel(site, self.forward, Kernel::Gemm { m, n, k, batch, kept: 0, dtype: self.linear });
+        let apart = self.experts_apart(batch);
+        self.kernel(site, self.forward, Kernel::Gemm { m, n, k, batch, kept: 0, apart, dtype: self.linear });
     }
 
     /// Adds the gradients of a linear layer whose output gradient is available: the input's, then the weights'.
@@ -138,7 +139,20 @@ impl<'a> Builder<'a> {
 
     pub(super) fn input_grad(&mut self, site: Site, m: u64, n: u64, k: u64, batch: u64) {
         self.scale(site, KernelRole::InputGrad, m * n * batch);
-        self.kernel(site, KernelRole::InputGrad, Kernel::Gemm { m, n: k, k: n, batch, kept: 0, dtype: self.linear });
+        let apart = self.experts_apart(batch);
+        self.kernel(
+            site,
+            KernelRole::InputGrad,
+            Kernel::Gemm { m, n: k, k: n, batch, kept: 0, apart, dtype: self.linear },
+        );
+    }
+
+    /// Whether the products of a rank's experts are kernels of their own, one after the other. Megatron's module for experts is Transformer Engine's, whose
+    /// `grouped_linear.py` (v2.9) calls cuBLAS once for each expert. The fused grouped MLP is one kernel, and so are the grouped products of other frameworks, and of
+    /// engines that serve, whose activation functions convert.
+    fn experts_apart(&self, experts: u64) -> bool {
+        let fused = self.layout.fused_grouped_mlp || self.layout.fused_activation_cast;
+        experts > 1 && self.layout.framework == Framework::Megatron && !fused
     }
 
     /// Whether linear layers multiply fewer bits than activations have. Logits never do.
@@ -173,7 +187,15 @@ impl<'a> Builder<'a> {
         self.kernel(
             site,
             KernelRole::WeightGrad,
-            Kernel::Gemm { m: n, n: k, k: m, batch, kept: in_place, dtype: self.linear },
+            Kernel::Gemm {
+                m: n,
+                n: k,
+                k: m,
+                batch,
+                kept: in_place,
+                apart: self.experts_apart(batch),
+                dtype: self.linear,
+            },
         );
         if self.bias_grads && !self.quantised() {
             self.memory(site, KernelRole::WeightGrad, "bias-grad", m * n * batch * self.bytes);

@@ -7,6 +7,7 @@ use crate::compute::{Dtype, Gpu, Kernel, Timing};
 const FLASH: &str = include_str!("../../../../assets/reference/flash_attention_tflops.csv");
 const MAMF: &str = include_str!("../../../../assets/reference/gemm_mamf.csv");
 const POINTS: &str = include_str!("../../../../assets/reference/gemm_points.csv");
+const SUSTAINED: &str = include_str!("../../../../assets/reference/azure_gemm_cublaslt.csv");
 
 /// GPUs grouped by architecture: (name in `gemm_mamf`, name in the assets). The assets lack two of them.
 const FAMILIES: [&[(&str, &str)]; 4] = [
@@ -16,12 +17,13 @@ const FAMILIES: [&[(&str, &str)]; 4] = [
     &[("MI300X", "mi300x"), ("MI325X", ""), ("MI355X", "")],
 ];
 
-/// All rows of `flash_attention_tflops`, `gemm_mamf` and `gemm_points`.
+/// All rows of `flash_attention_tflops`, `gemm_mamf`, `gemm_points` and `azure_gemm_cublaslt`.
 pub fn kernels() -> Vec<ComputeValidationRow> {
     let database = UserDatabase::shipped().rows.clone();
     let mut rows = attention(&database);
     rows.extend(mamf(&database));
     rows.extend(points(&database));
+    rows.extend(sustained());
     rows
 }
 
@@ -83,7 +85,7 @@ fn attention_row(database: &[MeasuredKernel], record: &[String]) -> ComputeValid
 /// dropout of probability 0. Queries, keys, values and the output are changed from token-major to head-major order, their gradients back and into one tensor.
 fn unfused(batch: u64, heads: u64, seq: u64, head_dim: u64, causal: bool) -> Vec<Kernel> {
     let scores = batch * heads * seq * seq;
-    let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: batch * heads, kept: 0, dtype: Dtype::Bf16 };
+    let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: batch * heads, kept: 0, apart: false, dtype: Dtype::Bf16 };
     let memory = |name, bytes| Kernel::Memory { name, bytes };
     let mut kernels = vec![
         gemm(seq, seq, head_dim),
@@ -160,4 +162,31 @@ fn points(database: &[MeasuredKernel]) -> Vec<ComputeValidationRow> {
         }
     };
     records(POINTS).iter().map(row).collect()
+}
+
+/// Products that ran for seconds before they were timed. No row of the database has one of their shapes.
+fn sustained() -> Vec<ComputeValidationRow> {
+    let row = |r: &Vec<String>| {
+        let name = match r[0].as_str() {
+            "A100-80GB SXM" => "a100-80g-sxm",
+            "H100 SXM" => "h100-sxm",
+            "H200" => "h200-sxm",
+            other => other,
+        };
+        let dtype = match r[1].as_str() {
+            "FP4" => Dtype::Nvfp4,
+            "FP8" => Dtype::Fp8,
+            _ => Dtype::Fp16,
+        };
+        let [m, n, k] = [2, 3, 4].map(|i| number(&r[i]) as u64);
+        let kernel = Kernel::gemm(m, n, k, dtype);
+        ComputeValidationRow {
+            name: format!("{} cuBLASLt {} {m}x{n}x{k}", r[0], r[1]),
+            unit: "TFLOP/s",
+            measured: number(&r[5]),
+            simulated: kernel.flops() as f64 / Timing::shared(&gpu(name)).sustained_ps(&kernel) as f64,
+            note: "after 10,000 iterations: roofline, or the energy of its arithmetic at the board's power".to_string(),
+        }
+    };
+    records(SUSTAINED).iter().map(row).collect()
 }

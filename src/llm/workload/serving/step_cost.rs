@@ -268,13 +268,13 @@ impl<'a> StepCosts<'a> {
 
     /// The product of a rank's experts, limited to the experts that any token visits. With few tokens, most experts get none, and their weights are not read.
     fn visited(&self, kernel: Kernel, moe: &Moe, pool: &Pool, tokens: u32) -> Kernel {
-        let Kernel::Gemm { n, k, batch: here, kept, dtype, .. } = kernel else { return kernel };
+        let Kernel::Gemm { n, k, batch: here, kept, apart, dtype, .. } = kernel else { return kernel };
         let total = u64::from(tokens) * u64::from(moe.top_k) * u64::from(pool.ep);
         let mine = expert_loads(moe, &pool.layout(self.setup, tokens), total)[0].max(1);
         // Expected number of experts with a token, if each token visits a random one.
         let missed = libm::pow(1.0 - 1.0 / here as f64, mine as f64);
         let batch = ((here as f64 * (1.0 - missed)).ceil() as u64).clamp(1, here);
-        Kernel::Gemm { m: mine.div_ceil(batch), n, k, batch, kept, dtype }
+        Kernel::Gemm { m: mine.div_ceil(batch), n, k, batch, kept, apart, dtype }
     }
 
     /// Cost of the final norm, the logits and the choice of `outputs` tokens. Ranks gather the logits.

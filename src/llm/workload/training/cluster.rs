@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::machine::{CommCost, KernelCost, Machine};
 use super::placement::ServerSpan;
 use crate::collective::{CollectiveOp, CollectiveSystem, Env, MemberPlacement, cost_ps, send_ps};
-use crate::compute::{Class, Dtype, Kernel, KernelFeatures, Slowdown, Timing};
+use crate::compute::{Dtype, Kernel, KernelFeatures, Slowdown, Timing};
 
 /// Equal servers with one type of GPU and one network, whose collectives are NCCL's.
 pub struct Cluster {
@@ -38,15 +38,7 @@ impl Cluster {
 
 impl KernelCost for Cluster {
     fn kernel_ps(&self, kernel: &Kernel) -> u64 {
-        let alone = self.timing.ps(kernel);
-        match kernel.class() {
-            Class::Gemm => {
-                let dtype = kernel.dtype().unwrap_or(Dtype::Bf16);
-                let gpu = self.timing.gpu();
-                (alone as f64 * gpu.in_layer[gpu.effective(dtype) as usize]) as u64
-            }
-            Class::Attention | Class::Memory => alone,
-        }
+        self.timing.in_layer_ps(kernel)
     }
 
     fn stretched_ps(&self, kernel: &Kernel, ps: u64, comm_op: CollectiveOp, bytes: u64, ratio: f64) -> u64 {

@@ -145,8 +145,8 @@ impl<'a> Price<'a> {
     /// Time in ps of a kernel that is cut into the pieces of its overlap. Products of fewer rows use the GPU less well; other kernels lose nothing.
     fn in_pieces(&self, kernel: &Kernel, overlap: Overlap) -> u64 {
         match (*kernel, overlap) {
-            (Kernel::Gemm { m, n, k, batch, kept, dtype }, Overlap::Feeds(pieces) | Overlap::Drains(pieces)) => {
-                let one_piece = Kernel::Gemm { m: m.div_ceil(pieces as u64), n, k, batch, kept, dtype };
+            (Kernel::Gemm { m, n, k, batch, kept, apart, dtype }, Overlap::Feeds(pieces) | Overlap::Drains(pieces)) => {
+                let one_piece = Kernel::Gemm { m: m.div_ceil(pieces as u64), n, k, batch, kept, apart, dtype };
                 self.machine.kernels.kernel_ps(&one_piece) * pieces as u64
             }
             _ => self.machine.kernels.kernel_ps(kernel),
