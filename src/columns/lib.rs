@@ -32,7 +32,7 @@ pub mod wgsl;
 pub use claims::{ClaimTable, Claims};
 pub use column::{Column, MessageRow};
 pub use index::{EndOwner, FlowIdx, LinkEndIdx, NONE, NicIdx, PacketIdx, PortIdx, SwitchIdx, TaskIdx};
-pub use network_changes::{HOLDS, LINK_DOWN, NetworkChanges, PathSpan, RowChange};
+pub use network_changes::{HOLDS, LINK_DOWN, NetworkChanges, PathSpan, TableChange};
 pub use row::{Field, Row};
 pub use rows::*;
 pub use spans::{ColumnRow, Spans};

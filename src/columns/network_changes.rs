@@ -20,7 +20,7 @@ pub struct PathSpan {
 
 /// What changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum RowChange {
+pub enum TableChange {
     /// The link between these two ends fails.
     LinkDown([LinkEndIdx; 2]),
     /// The link between these two ends comes back.
@@ -40,7 +40,7 @@ pub enum RowChange {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkChanges {
     /// Time in ps and kind of each change, in the order in which they happen.
-    pub list: Vec<(u64, RowChange)>,
+    pub list: Vec<(u64, TableChange)>,
     /// Index of the next change.
     pub next: usize,
     /// Simulated time at which the experiment ends at the latest, in ps: the time limit after the last change.

@@ -7,10 +7,10 @@
 use crate::cpu::advance::return_record;
 use crate::cpu::key::periodic;
 use crate::cpu::nic::set_clock;
-use crate::cpu::switch::egress::{completion_time, count_drop};
+use crate::cpu::switch::egress::{completion_time, drop_packet};
 use crate::grow::{TooManyPackets, grow};
 use hyperfold_columns::{
-    EndOwner, HOLDS, LINK_DOWN, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, RowChange, Tables, kind, meta, status,
+    EndOwner, HOLDS, LINK_DOWN, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, TableChange, Tables, kind, meta, status,
 };
 
 /// Whether the experiment has stopped for the next change of its network.
@@ -30,18 +30,18 @@ pub fn make(t: &mut Tables, packet_limit: u64) -> Result<(), TooManyPackets> {
         let (_, change) = t.changes.list[t.changes.next];
         t.changes.next += 1;
         match change {
-            RowChange::LinkDown(ends) => {
+            TableChange::LinkDown(ends) => {
                 for (end, peer) in [(ends[0], ends[1]), (ends[1], ends[0])] {
                     lose_wire(t, end, peer);
                     link_down(t, end, peer, &mut freed);
                 }
             }
-            RowChange::LinkUp(ends) => {
+            TableChange::LinkUp(ends) => {
                 for (end, peer) in [(ends[0], ends[1]), (ends[1], ends[0])] {
                     link_up(t, end, peer, now);
                 }
             }
-            RowChange::NewPaths { flow, data, answers } => {
+            TableChange::NewPaths { flow, data, answers } => {
                 let tx = &mut t.flow_tx[flow];
                 (tx.path_first, tx.path_len, tx.n_paths) = (data.first, data.len, data.n);
                 let rx = &mut t.flow_rx[flow];
@@ -69,8 +69,9 @@ fn lose_wire(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) {
     (wire.head, wire.tail, wire.n) = (PacketIdx::NONE, PacketIdx::NONE, 0);
     t.clocks[end.usize()] = NEVER;
     while p.is_some() {
-        count_drop(t, counted, p);
-        p = return_record(t, p);
+        let next = t.packets[p].next;
+        drop_packet(t, counted, p);
+        p = next;
     }
 }
 

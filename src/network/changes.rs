@@ -10,7 +10,7 @@ use crate::topology::Network;
 
 /// What changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum Change {
+pub enum NetworkChange {
     /// The link with this index fails, in both directions.
     LinkDown(u32),
     /// The link with this index comes back.
@@ -30,7 +30,7 @@ pub struct TimedChange {
     /// Time of the change, in ps.
     pub time_ps: u64,
     /// What changes then.
-    pub change: Change,
+    pub change: NetworkChange,
 }
 
 /// A time during which links carry nothing.
@@ -111,10 +111,10 @@ pub fn changes_of(
     for time_ps in times {
         for span in spans.iter().filter(|span| span.is_change()) {
             if span.down_ps == time_ps {
-                list.changes.push(TimedChange { time_ps, change: Change::LinkDown(span.link) });
+                list.changes.push(TimedChange { time_ps, change: NetworkChange::LinkDown(span.link) });
             }
             if span.up_ps == Some(time_ps) {
-                list.changes.push(TimedChange { time_ps, change: Change::LinkUp(span.link) });
+                list.changes.push(TimedChange { time_ps, change: NetworkChange::LinkUp(span.link) });
             }
         }
         let is_known = |span: &&DownSpan| {
@@ -137,7 +137,7 @@ pub fn changes_of(
             };
             if wanted != current[flow] {
                 let paths = wanted.clone().unwrap_or_else(|| routed.paths.clone());
-                list.changes.push(TimedChange { time_ps, change: Change::NewPaths { flow, paths } });
+                list.changes.push(TimedChange { time_ps, change: NetworkChange::NewPaths { flow, paths } });
                 current[flow] = wanted;
             }
         }
@@ -249,12 +249,12 @@ mod tests {
         let (list, _) = list_of(&[outage(used, 100, Some(200))], 5);
         let times: Vec<u64> = list.changes.iter().map(|c| c.time_ps).collect();
         assert_eq!(times, [100, 105, 200, 205]);
-        assert_eq!(list.changes[0].change, Change::LinkDown(used));
-        assert_eq!(list.changes[2].change, Change::LinkUp(used));
-        let Change::NewPaths { flow: 0, paths } = &list.changes[1].change else { panic!("{list:?}") };
+        assert_eq!(list.changes[0].change, NetworkChange::LinkDown(used));
+        assert_eq!(list.changes[2].change, NetworkChange::LinkUp(used));
+        let NetworkChange::NewPaths { flow: 0, paths } = &list.changes[1].change else { panic!("{list:?}") };
         assert!(!paths.data[0].iter().any(|arc| arc / 2 == used));
         assert_eq!(paths.data[0].len(), own.data[0].len());
-        assert_eq!(list.changes[3].change, Change::NewPaths { flow: 0, paths: own });
+        assert_eq!(list.changes[3].change, NetworkChange::NewPaths { flow: 0, paths: own });
         assert!(list.without_way.is_empty());
     }
 
@@ -287,9 +287,9 @@ mod tests {
         assert_eq!(list_of(&[before(None)], 5).0, ChangeList::default());
         let (list, _) = list_of(&[before(Some(200))], 5);
         let [down, up, back] = &list.changes[..] else { panic!("{list:?}") };
-        assert_eq!((down.time_ps, &down.change), (0, &Change::LinkDown(used)));
-        assert_eq!((up.time_ps, &up.change), (200, &Change::LinkUp(used)));
-        assert_eq!((back.time_ps, &back.change), (205, &Change::NewPaths { flow: 0, paths: own }));
+        assert_eq!((down.time_ps, &down.change), (0, &NetworkChange::LinkDown(used)));
+        assert_eq!((up.time_ps, &up.change), (200, &NetworkChange::LinkUp(used)));
+        assert_eq!((back.time_ps, &back.change), (205, &NetworkChange::NewPaths { flow: 0, paths: own }));
         assert!(before(None).is_lasting() && !before(Some(200)).is_lasting());
     }
 

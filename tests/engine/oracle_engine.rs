@@ -5,7 +5,7 @@ use crate::support;
 use crate::support::{Case, engine, random};
 use hyperfold_columns::{NEVER, status};
 use hyperfold_host::tables::build_tables::BuildOptions;
-use hyperfold_network::changes::{Change, TimedChange};
+use hyperfold_network::changes::{NetworkChange, TimedChange};
 
 /// What can be compared of a run.
 #[derive(Debug, PartialEq, Eq)]
@@ -70,7 +70,7 @@ struct Met {
 impl Met {
     fn note(&mut self, case: &Case, seen: &Seen) {
         let cut = seen.drops > 0 && seen.lost.is_some();
-        let down = |c: &TimedChange| matches!(c.change, Change::LinkDown(_)).then_some(c.time_ps);
+        let down = |c: &TimedChange| matches!(c.change, NetworkChange::LinkDown(_)).then_some(c.time_ps);
         let first_down = case.changes.iter().find_map(down);
         let last_end = seen.finish_ps.iter().copied().max().flatten();
         let finished = seen.finish_ps.iter().all(Option::is_some);

@@ -18,7 +18,8 @@ fn bound(rows: &[ComputeValidationRow], what: &str, count: usize, percent: f64) 
 
 #[test]
 fn kernels_are_as_close_as_stated() {
-    let rows = kernels();
+    let (sustained, rows): (Vec<_>, Vec<_>) = kernels().into_iter().partition(|row| row.name.contains("cuBLASLt"));
+    bound(&sustained, "cuBLASLt", 43, 15.0);
     bound(&rows, "FlashAttention-2 fwd+bwd", 47, 2.0);
     bound(&rows, "FlashAttention-2 fwd ", 36, 2.0);
     bound(&rows, "FlashAttention-1", 24, 4.0);

@@ -22,7 +22,7 @@ pub enum FailingPart {
         /// Number of the link among those between the two nodes, from 1; `None`: all of them.
         number: Option<u32>,
     },
-    /// So many different links between switches, drawn by the experiment's seed.
+    /// Number of different links between switches, which the seed of the experiment draws.
     Random(u32),
 }
 
@@ -42,7 +42,7 @@ pub struct OutageText {
 /// An example for messages.
 const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\" or \"random 3\"";
 /// Most outages of one experiment (our choice).
-const MOST_OUTAGES: usize = 4096;
+const MAX_OUTAGES: usize = 4096;
 /// Latest time of an outage in ps, 100 days: simulated time ends soon after.
 const LATEST_PS: f64 = 8.64e18;
 
@@ -57,8 +57,8 @@ pub(super) fn outages(v: &Values) -> Result<Vec<OutageText>, Conflict> {
         .split(',')
         .map(|outage| one(outage.trim()).map_err(|why| fail(format!("`{}`: {why}; {EXAMPLE}", outage.trim()))))
         .collect::<Result<_, _>>()?;
-    if outages.len() > MOST_OUTAGES {
-        return Err(fail(format!("{} outages are too many; at most {MOST_OUTAGES}", outages.len())));
+    if outages.len() > MAX_OUTAGES {
+        return Err(fail(format!("{} outages are too many; at most {MAX_OUTAGES}", outages.len())));
     }
     let change = outages.iter().find(|outage| outage.down_ps.is_some() || outage.up_ps.is_some());
     match (v.text(KeyId::Mode), change) {

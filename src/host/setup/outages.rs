@@ -12,7 +12,7 @@ use hyperfold_network::topology::{Network, NodeKind};
 use hyperfold_network::transport::Transport;
 
 /// Most names that a message lists.
-const MOST_NAMES: usize = 6;
+const MAX_NAMES: usize = 6;
 
 /// The flows that cross the network, with what decides their paths.
 pub(crate) struct CrossingFlows<'a> {
@@ -184,10 +184,10 @@ fn node_of(names: &[String], name: &str) -> Result<u32, String> {
     kinds.sort_unstable();
     let spans: Vec<String> = kinds
         .iter()
-        .take(MOST_NAMES)
+        .take(MAX_NAMES)
         .map(|(_, first, last)| if first == last { first.to_string() } else { format!("{first} to {last}") })
         .collect();
-    let more = if kinds.len() > MOST_NAMES { " and more (hyperfold topo show)" } else { "" };
+    let more = if kinds.len() > MAX_NAMES { " and more (hyperfold topo show)" } else { "" };
     Err(format!("no node is called `{name}`; there are {}{more}", spans.join(", ")))
 }
 
@@ -203,7 +203,7 @@ fn neighbours(net: &Network, names: &[String], part: &FailingPart) -> String {
     });
     let mut others: Vec<u32> = others.collect();
     others.dedup();
-    let shown: Vec<&str> = others.iter().take(MOST_NAMES).map(|&other| names[other as usize].as_str()).collect();
-    let more = if others.len() > MOST_NAMES { ", ..." } else { "" };
+    let shown: Vec<&str> = others.iter().take(MAX_NAMES).map(|&other| names[other as usize].as_str()).collect();
+    let more = if others.len() > MAX_NAMES { ", ..." } else { "" };
     format!("; {a} is linked to {}{more}", shown.join(", "))
 }

@@ -8,12 +8,12 @@ use hyperfold_base::budget;
 use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use hyperfold_columns::{
     EndOwner, Exp, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, NetworkChanges, Nic, NicIdx,
-    OwnedTables, Packet, PacketDetails, PacketIdx, PathSpan, Plan, Port, PortIdx, RowChange, RttSample,
-    SHARED_FLOWS_LEFT, SHARED_HEADER, Switch, SwitchIdx, TaskIdx, Wire, mode, psn, task,
+    OwnedTables, Packet, PacketDetails, PacketIdx, PathSpan, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT,
+    SHARED_HEADER, Switch, SwitchIdx, TableChange, TaskIdx, Wire, mode, psn, task,
 };
 use hyperfold_engine::grow;
 use hyperfold_llm::workload::Flow;
-use hyperfold_network::changes::Change;
+use hyperfold_network::changes::NetworkChange;
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind};
 use hyperfold_network::transport::{Cc, LossRecovery, Transport, psn_range};
 
@@ -119,9 +119,9 @@ fn changes(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, flow_rows: &[Flo
     let list = case.changes.iter().map(|timed| {
         budget::check("changes of the network");
         let row_change = match &timed.change {
-            Change::LinkDown(link) => RowChange::LinkDown([end_of(2 * link), end_of(2 * link + 1)]),
-            Change::LinkUp(link) => RowChange::LinkUp([end_of(2 * link), end_of(2 * link + 1)]),
-            Change::NewPaths { flow, paths } => RowChange::NewPaths {
+            NetworkChange::LinkDown(link) => TableChange::LinkDown([end_of(2 * link), end_of(2 * link + 1)]),
+            NetworkChange::LinkUp(link) => TableChange::LinkUp([end_of(2 * link), end_of(2 * link + 1)]),
+            NetworkChange::NewPaths { flow, paths } => TableChange::NewPaths {
                 flow: flow_rows[*flow],
                 data: add_paths(t, &paths.data, ends),
                 answers: add_paths(t, &paths.ack, ends),
@@ -129,7 +129,7 @@ fn changes(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, flow_rows: &[Flo
         };
         (timed.time_ps, row_change)
     });
-    let list: Vec<(u64, RowChange)> = list.collect();
+    let list: Vec<(u64, TableChange)> = list.collect();
     let e = &mut t.exps[0];
     e.modes |= mode::CHANGES;
     t.changes = NetworkChanges { list, next: 0, time_limit: e.time_limit };

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use hyperfold_network::changes::{Change, TimedChange};
+use hyperfold_network::changes::{NetworkChange, TimedChange};
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::ArcIdx;
 
@@ -81,7 +81,7 @@ impl<'a> Changes<'a> {
     }
 
     /// The next change, if its time is `t`.
-    fn take(&mut self, t: u64) -> Option<&'a Change> {
+    fn take(&mut self, t: u64) -> Option<&'a NetworkChange> {
         let (next, left) = self.left.split_first().filter(|(next, _)| next.time_ps == t)?;
         self.left = left;
         Some(&next.change)
@@ -97,7 +97,7 @@ impl Sim<'_> {
         let mut to_kick: BTreeSet<(u32, ArcIdx)> = BTreeSet::new();
         while let Some(change) = self.changes.take(t) {
             match change {
-                Change::LinkDown(link) => {
+                NetworkChange::LinkDown(link) => {
                     for arc in [2 * link, 2 * link + 1] {
                         self.go_down(arc);
                         let port = &self.ports[arc as usize];
@@ -106,12 +106,12 @@ impl Sim<'_> {
                         }
                     }
                 }
-                Change::LinkUp(link) => {
+                NetworkChange::LinkUp(link) => {
                     for arc in [2 * link, 2 * link + 1] {
                         self.come_up(arc);
                     }
                 }
-                Change::NewPaths { flow, paths } => {
+                NetworkChange::NewPaths { flow, paths } => {
                     self.routes[*flow].replace(paths);
                     self.senders[*flow].has_paths(self.case, *flow, &paths.data);
                 }

@@ -274,12 +274,6 @@ fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, even
 /// Drops packet `p`, which was on its way to egress `port`, or which `port` begins to send while its link is down. A pause frame only disappears.
 #[inline(never)]
 pub fn drop_packet(t: &mut Tables, port: PortIdx, p: PacketIdx) {
-    count_drop(t, port, p);
-    return_later(t, port, p);
-}
-
-/// Counts packet `p` as a drop of `port`. Pause frames are not counted.
-pub fn count_drop(t: &mut Tables, port: PortIdx, p: PacketIdx) {
     let pk = &t.packets[p];
     let (packet_kind, payload) = ((pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK, pk.payload);
     let row = &mut t.ports[port];
@@ -287,6 +281,7 @@ pub fn count_drop(t: &mut Tables, port: PortIdx, p: PacketIdx) {
     if packet_kind == kind::DATA {
         row.dropped_bytes += payload as u64;
     }
+    return_later(t, port, p);
 }
 
 /// Handles a pause or resume frame from the port's peer. Returns whether the port must start its next transmission.
