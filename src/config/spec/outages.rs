@@ -77,7 +77,7 @@ pub(super) fn outages(v: &Values) -> Result<Vec<OutageText>, Conflict> {
 fn one(text: &str) -> Result<OutageText, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_keyword = |word: &&str| matches!(*word, "down" | "up");
-    let (names, times) = words.split_at(words.iter().position(|word| is_keyword(&word)).unwrap_or(words.len()));
+    let (names, times) = words.split_at(words.iter().position(is_keyword).unwrap_or(words.len()));
     let (down_ps, up_ps) = match times {
         [] => (None, None),
         ["down", down] => (Some(time(down)?), None),
