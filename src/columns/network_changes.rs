@@ -1,11 +1,26 @@
 //! Changes of an experiment's network that are still to come. No column: the host makes them between two steps.
 
 use super::index::{FlowIdx, LinkEndIdx};
+use super::rows::Port;
 
 /// Bit of [`Port::peer`](super::Port::peer) that says that the port's link is down.
 pub const LINK_DOWN: u32 = 1 << 31;
 /// Value of [`Nic::paused`](super::Nic::paused) while the NIC's link is down.
 pub const HOLDS: u32 = 2;
+
+impl Port {
+    /// Whether its link is down. PRECONDITION: it has a link.
+    #[inline(always)]
+    pub fn is_cut_off(&self) -> bool {
+        self.peer.0 & LINK_DOWN != 0
+    }
+
+    /// The link end at the other end of its link, whether the link is up or down; `NONE`: it has no link.
+    #[inline]
+    pub fn other_end(&self) -> LinkEndIdx {
+        if self.peer.is_none() { self.peer } else { LinkEndIdx(self.peer.0 & !LINK_DOWN) }
+    }
+}
 
 /// Entries of `paths` that hold some paths one behind the other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

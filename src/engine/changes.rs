@@ -25,7 +25,7 @@ pub fn is_due(t: &Tables) -> bool {
 pub fn make(t: &mut Tables, packet_limit: u64) -> Result<(), TooManyPackets> {
     let Some(now) = t.changes.next_time() else { return Ok(()) };
     t.exps[0].now = now;
-    let mut freed = Vec::new();
+    let mut cut_off = Vec::new();
     while t.changes.next_time() == Some(now) {
         let (_, change) = t.changes.list[t.changes.next];
         t.changes.next += 1;
@@ -33,7 +33,7 @@ pub fn make(t: &mut Tables, packet_limit: u64) -> Result<(), TooManyPackets> {
             TableChange::LinkDown(ends) => {
                 for (end, peer) in [(ends[0], ends[1]), (ends[1], ends[0])] {
                     lose_wire(t, end, peer);
-                    link_down(t, end, peer, &mut freed);
+                    cut_off.extend(link_down(t, end, peer));
                 }
             }
             TableChange::LinkUp(ends) => {
@@ -49,7 +49,7 @@ pub fn make(t: &mut Tables, packet_limit: u64) -> Result<(), TooManyPackets> {
             }
         }
     }
-    for port in freed {
+    for port in cut_off {
         kick(t, port, now);
     }
     t.exps[0].time_limit = t.changes.next_time().map_or(t.changes.time_limit, |next| next.min(t.changes.time_limit));
@@ -75,19 +75,18 @@ fn lose_wire(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) {
     }
 }
 
-/// What the failure of its link does to `end`. Adds the port to `freed`, if it was paused.
-fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx, freed: &mut Vec<PortIdx>) {
+/// Changes `end` as the failure of its link does. Returns the port there, which is not paused any more; `None`: it is a NIC.
+fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) -> Option<PortIdx> {
     let port = match end.owner(t.exps[0].nic_len) {
         EndOwner::Nic(n) => {
             t.nics[n].paused = HOLDS;
-            return;
+            return None;
         }
         EndOwner::Port(port) => port,
     };
     let row = &mut t.ports[port];
     row.peer = LinkEndIdx(peer.0 | LINK_DOWN);
     row.paused = 0;
-    freed.push(port);
     let mut frame = row.frame_head;
     (row.frame_head, row.frame_tail, row.frames) = (PacketIdx::NONE, PacketIdx::NONE, 0);
     if row.pausing != 0 {
@@ -100,9 +99,10 @@ fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx, freed: &mut Vec<
         debug_assert_eq!((t.packets[frame].meta >> meta::KIND_SHIFT) & meta::KIND_MASK, kind::FRAME);
         frame = return_record(t, frame);
     }
+    Some(port)
 }
 
-/// What the return of its link does to `end`.
+/// Changes `end` as the return of its link does.
 fn link_up(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx, now: u64) {
     match end.owner(t.exps[0].nic_len) {
         EndOwner::Nic(n) => resume_nic(t, n, now),
@@ -121,7 +121,7 @@ fn resume_nic(t: &mut Tables, n: NicIdx, now: u64) {
 /// Lets `port` start its next transmission at `now`, if it is idle and has one: as if one had ended, which a change caused.
 fn kick(t: &mut Tables, port: PortIdx, now: u64) {
     let row = &mut t.ports[port];
-    if row.busy == 0 || row.busy_until < now {
+    if row.q_head.is_some() && (row.busy == 0 || row.busy_until < now) {
         (row.busy, row.busy_until, row.busy_d) = (1, now, periodic(u32::MAX, u32::MAX, 0));
     }
     let clock = completion_time(t, port);

@@ -1,9 +1,13 @@
 //! The CPU engine against the oracle on random small networks: every congestion control, storms of pauses, losses.
 
+use std::collections::HashSet;
+
 use crate::oracle::{Failure, Opts, Order, simulate};
+use crate::reached::{Reach, Reached};
 use crate::support;
 use crate::support::{Case, engine, random};
-use hyperfold_columns::{NEVER, status};
+use hyperfold_columns::{NEVER, OwnedTables, Port, Wire, kind, meta, status};
+use hyperfold_engine::cpu;
 use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_network::changes::{NetworkChange, TimedChange};
 
@@ -53,74 +57,60 @@ fn by_engine(case: &Case, name: &str, step_divisor: u64) -> Seen {
     }
 }
 
-/// How many cases reached what.
-#[derive(Clone, Copy, Debug, Default)]
-struct Met {
-    paused: u32,
-    lost: u32,
-    gave_up: u32,
-    /// Lost packets, on links that failed and nowhere else.
-    cut: u32,
-    /// The same, and yet all flows finished, one of them after a link failed.
-    outlived: u32,
-    /// Never finished, though nobody gave up.
-    stuck: u32,
+fn reach(case: &Case, seen: &Seen) -> Reach {
+    let down = |c: &TimedChange| matches!(c.change, NetworkChange::LinkDown(_)).then_some(c.time_ps);
+    let first_down = case.changes.iter().find_map(down);
+    Reach {
+        pauses: seen.pfc_pauses,
+        drops: seen.drops,
+        only_links: seen.lost.is_some(),
+        gave_up: seen.gave_up,
+        ended: seen.finish_ps.iter().all(Option::is_some),
+        outlives: first_down < seen.finish_ps.iter().copied().max().flatten(),
+    }
 }
 
-impl Met {
-    fn note(&mut self, case: &Case, seen: &Seen) {
-        let cut = seen.drops > 0 && seen.lost.is_some();
-        let down = |c: &TimedChange| matches!(c.change, NetworkChange::LinkDown(_)).then_some(c.time_ps);
-        let first_down = case.changes.iter().find_map(down);
-        let last_end = seen.finish_ps.iter().copied().max().flatten();
-        let finished = seen.finish_ps.iter().all(Option::is_some);
-        self.paused += u32::from(seen.pfc_pauses > 0);
-        self.lost += u32::from(seen.drops > 0);
-        self.gave_up += u32::from(seen.gave_up);
-        self.cut += u32::from(cut);
-        self.outlived += u32::from(cut && finished && first_down < last_end);
-        self.stuck += u32::from(!finished && !seen.gave_up);
+/// Compares engine and oracle on a case. Returns what it reached.
+fn compare_case(case: &Case, name: &str, divisor: u64) -> Reach {
+    let expected = by_oracle(case);
+    let mut got = by_engine(case, name, divisor);
+    if expected.lost.is_none() {
+        got.lost = None;
     }
+    if expected.gave_up {
+        // The step decides when it stops after giving up, not whether it gives up.
+        assert!(got.gave_up, "{name}: the oracle gave up, the engine did not");
+    } else {
+        assert_eq!(got, expected, "{name} ({:?})", case.transport.cc);
+    }
+    reach(case, &expected)
 }
 
 /// Compares the seeds `from..to`; returns what they reached.
-fn compare(from: u64, to: u64) -> Met {
-    let mut met = Met::default();
+fn compare(from: u64, to: u64) -> Reached {
+    let mut reached = Reached::default();
     for seed in from..to {
-        let case = random::case(seed);
-        let name = format!("seed {seed}");
-        let expected = by_oracle(&case);
-        let mut got = by_engine(&case, &name, 1 + seed % 3);
-        if expected.lost.is_none() {
-            got.lost = None;
-        }
-        if expected.gave_up {
-            // The step decides when it stops after giving up, not whether it gives up.
-            assert!(got.gave_up, "{name}: the oracle gave up, the engine did not");
-        } else {
-            assert_eq!(got, expected, "{name} ({:?})", case.transport.cc);
-        }
-        met.note(&case, &expected);
+        reached.note(compare_case(&random::case(seed), &format!("seed {seed}"), 1 + seed % 3));
     }
-    met
+    reached
 }
 
 #[test]
 fn engine_and_oracle_agree_on_random_networks() {
-    let Met { paused, lost, gave_up, .. } = compare(0, 400);
+    let Reached { paused, lost, gave_up, .. } = compare(0, 400);
     println!("400 cases: {paused} with pauses, {lost} with losses, {gave_up} gave up");
     assert!(paused > 40 && lost > 10 && gave_up > 0, "the random cases no longer reach storms and losses");
 }
 
 #[test]
 fn engine_and_oracle_agree_on_swift() {
-    let Met { paused, lost, .. } = compare(random::SWIFT, random::SWIFT + 400);
+    let Reached { paused, lost, .. } = compare(random::SWIFT, random::SWIFT + 400);
     assert!(paused > 40 && lost > 10, "{paused} of 400 cases paused, {lost} lost packets");
 }
 
 #[test]
 fn engine_and_oracle_agree_on_packets_in_any_order() {
-    let Met { paused, lost, .. } = compare(random::SELECTIVE, random::SELECTIVE + 400);
+    let Reached { paused, lost, .. } = compare(random::SELECTIVE, random::SELECTIVE + 400);
     assert!(paused > 40 && lost > 10, "{paused} of 400 cases paused, {lost} lost packets");
 }
 
@@ -129,6 +119,66 @@ fn engine_and_oracle_agree_on_links_that_fail() {
     let met = compare(random::CHANGES, random::CHANGES + 400);
     println!("400 cases: {met:?}");
     assert!(met.paused > 40 && met.cut > 100 && met.outlived > 40 && met.gave_up > 10 && met.stuck > 10, "{met:?}");
+}
+
+/// The case, with links that fail at the very instant at which a packet arrives for a paused port: those of all ports that are paused then, the highest port
+/// first. `None`: there is no such instant.
+fn failing_as_a_packet_arrives(mut case: Case) -> Option<Case> {
+    case.changes.clear();
+    let mut built = engine::tables(&case, BuildOptions::default());
+    while !engine::is_final(&built.tables) {
+        cpu::run(&mut built.tables.view(), 1);
+        engine::go_on(&mut built.tables);
+        if let Some(down_ps) = arrival_at_paused_port(&built.tables) {
+            let t = &built.tables;
+            let paused = (0..t.ports.len()).rev().filter(|&port| is_paused_with_packets(&t.ports[port]));
+            let mut links: Vec<u32> = paused.map(|port| built.end_arcs[t.nics.len() + port] / 2).collect();
+            // Both ends of a link may be paused.
+            let mut seen = HashSet::new();
+            links.retain(|link| seen.insert(*link));
+            let changes = |time_ps, change: fn(u32) -> NetworkChange| {
+                links.iter().map(move |&link| TimedChange { time_ps, change: change(link) })
+            };
+            case.changes = changes(down_ps, NetworkChange::LinkDown).collect();
+            case.changes.extend(changes(down_ps + 3_000_000, NetworkChange::LinkUp));
+            return Some(case);
+        }
+    }
+    None
+}
+
+fn is_paused_with_packets(port: &Port) -> bool {
+    port.paused != 0 && port.q_head.is_some()
+}
+
+/// The time in ps at which a packet arrives for a port that is paused and has another one in its queue.
+fn arrival_at_paused_port(t: &OwnedTables) -> Option<u64> {
+    let arrival = |wire: &Wire| {
+        let packet = t.packets.get(wire.head.usize())?;
+        let is_frame = (packet.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::FRAME;
+        // The next entry of its path is the port.
+        let port = t.paths.get(packet.path as usize).filter(|_| !is_frame)?;
+        is_paused_with_packets(&t.ports[*port]).then_some(packet.t)
+    };
+    t.wires[t.nics.len()..].iter().find_map(arrival)
+}
+
+/// A change comes before every event of its instant, the arrival of a packet at the port that it kicks among them.
+#[test]
+fn changes_come_before_what_happens_at_their_instant() {
+    let (mut cases, mut several) = (0, 0);
+    for seed in (0..800).chain(random::SELECTIVE..random::SELECTIVE + 400) {
+        if let Some(case) = failing_as_a_packet_arrives(random::case(seed)) {
+            compare_case(&case, &format!("seed {seed}, a paused port is cut off"), 1);
+            cases += 1;
+            several += u32::from(case.changes.len() > 2);
+        }
+    }
+    println!("{cases} cases, {several} with several links");
+    assert!(
+        cases > 60 && several > 10,
+        "in {cases} cases a packet arrives for a paused port, in {several} several are paused"
+    );
 }
 
 /// More of the same, for as long as the soak lasts (`HYPERFOLD_SOAK_MINUTES` for all soak tests together).

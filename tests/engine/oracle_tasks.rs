@@ -1,6 +1,7 @@
 //! The CPU engine against the oracle on task graphs: those that people write, under every congestion control and every way to lose or pause, and random ones.
 
 use crate::oracle::{Failure, Opts, Order, Times, simulate_tasks};
+use crate::reached::{Reach, Reached};
 use crate::support;
 use crate::support::random::{CHANGES, SELECTIVE, SWIFT};
 use crate::support::tasks::TaskCase;
@@ -123,53 +124,37 @@ fn compare(c: &TaskCase, name: &str, divisors: &[u64]) -> Seen {
     expected
 }
 
-/// How many task graphs reached what.
-#[derive(Clone, Copy, Debug, Default)]
-struct Met {
-    paused: u32,
-    lost: u32,
-    gave_up: u32,
-    /// Lost packets, on links that failed and nowhere else.
-    cut: u32,
-    /// The same, and yet all tasks and flows ended.
-    outlived: u32,
-    /// Never came to their end, though nobody gave up.
-    stuck: u32,
-}
-
-impl Met {
-    fn note(&mut self, seen: &Seen) {
-        let cut = seen.drops > 0 && seen.lost.is_some();
-        let ended = seen.tasks.iter().all(|t| t.done.is_some()) && seen.finish_ps.iter().all(Option::is_some);
-        self.paused += u32::from(seen.pfc_pauses > 0);
-        self.lost += u32::from(seen.drops > 0);
-        self.gave_up += u32::from(seen.gave_up);
-        self.cut += u32::from(cut);
-        self.outlived += u32::from(cut && ended);
-        self.stuck += u32::from(!ended && !seen.gave_up);
+fn reach(seen: &Seen) -> Reach {
+    Reach {
+        pauses: seen.pfc_pauses,
+        drops: seen.drops,
+        only_links: seen.lost.is_some(),
+        gave_up: seen.gave_up,
+        ended: seen.tasks.iter().all(|t| t.done.is_some()) && seen.finish_ps.iter().all(Option::is_some),
+        outlives: true,
     }
 }
 
 /// Compares the seeds `from..to`; returns what they reached.
-fn compare_random(from: u64, to: u64) -> Met {
-    let mut met = Met::default();
+fn compare_random(from: u64, to: u64) -> Reached {
+    let mut reached = Reached::default();
     for seed in from..to {
         let case = random_tasks::case(seed);
         let seen = compare(&case, &format!("seed {seed}"), &[1, 2 + seed % 2]);
-        met.note(&seen);
+        reached.note(reach(&seen));
     }
-    met
+    reached
 }
 
 #[test]
 fn engine_and_oracle_agree_on_task_graphs_under_swift() {
-    let Met { paused, lost, .. } = compare_random(SWIFT, SWIFT + 400);
+    let Reached { paused, lost, .. } = compare_random(SWIFT, SWIFT + 400);
     assert!(paused > 20 && lost > 10, "{paused} of 400 cases paused, {lost} lost packets");
 }
 
 #[test]
 fn engine_and_oracle_agree_on_task_graphs_with_packets_in_any_order() {
-    let Met { paused, lost, .. } = compare_random(SELECTIVE, SELECTIVE + 400);
+    let Reached { paused, lost, .. } = compare_random(SELECTIVE, SELECTIVE + 400);
     assert!(paused > 20 && lost > 10, "{paused} of 400 cases paused, {lost} lost packets");
 }
 
@@ -234,7 +219,7 @@ fn engine_and_oracle_agree_on_graphs_that_people_write() {
 
 #[test]
 fn engine_and_oracle_agree_on_random_task_graphs() {
-    let Met { paused, lost, gave_up, .. } = compare_random(0, 400);
+    let Reached { paused, lost, gave_up, .. } = compare_random(0, 400);
     println!("400 graphs: {paused} with pauses, {lost} with losses, {gave_up} gave up");
     assert!(paused > 40 && lost > 15 && gave_up > 0, "the random graphs no longer reach storms and losses");
 }

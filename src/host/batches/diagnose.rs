@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use hyperfold_columns::{EndOwner, LINK_DOWN, LinkEndIdx, PortIdx, Tables, qp};
+use hyperfold_columns::{EndOwner, LinkEndIdx, PortIdx, Tables, qp};
 
 /// Most links or flows that a message names.
 const NAMED: usize = 8;
@@ -59,10 +59,9 @@ pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
 fn down_links(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> Vec<String> {
     let nics = t.exps[0].nic_len;
     let is_down = |port: &PortIdx| {
-        let peer = t.ports[*port].peer;
-        let other = LinkEndIdx(peer.0 & !LINK_DOWN);
+        let row = &t.ports[*port];
         // Of the two ends of a link between switches, the first one names it.
-        peer.0 & LINK_DOWN != 0 && other.port(nics).is_none_or(|other| *port < other)
+        row.peer.is_some() && row.is_cut_off() && row.other_end().port(nics).is_none_or(|other| *port < other)
     };
     let ports = (0..t.ports.len()).map(PortIdx::new).filter(is_down);
     ports.take(NAMED).map(|port| name(port.end(nics))).collect()
@@ -91,13 +90,13 @@ fn waits(t: &Tables) -> Vec<Vec<LinkEndIdx>> {
     }
     LinkEndIdx::all(ends)
         .map(|end| {
+            // An end whose link is down is not paused.
             let (paused, peer) = match end.owner(nics) {
-                EndOwner::Nic(n) => (t.nics[n].paused != 0, t.nics[n].peer),
-                EndOwner::Port(p) => (t.ports[p].paused != 0, t.ports[p].peer),
+                EndOwner::Nic(n) => (t.nics[n].paused == 1, t.nics[n].peer),
+                EndOwner::Port(p) => (t.ports[p].paused == 1, t.ports[p].other_end()),
             };
-            let is_up = peer.0 & LINK_DOWN == 0;
             match peer.port(nics) {
-                Some(port) if paused && is_up => holders[port.usize()].clone(),
+                Some(port) if paused => holders[port.usize()].clone(),
                 _ => Vec::new(),
             }
         })

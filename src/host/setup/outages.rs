@@ -207,3 +207,56 @@ fn neighbours(net: &Network, names: &[String], part: &FailingPart) -> String {
     let more = if others.len() > MAX_NAMES { ", ..." } else { "" };
     format!("; {a} is linked to {}{more}", shown.join(", "))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use hyperfold_network::topology::parse_ns3;
+
+    /// Hosts 0 to 3 at leaves 4 and 5, which spines 6 and 7 join; leaf 4 has two links to spine 6.
+    fn network() -> Network {
+        let links = ["0 4", "1 4", "2 5", "3 5", "4 6", "4 6", "4 7", "5 6", "5 7"];
+        let links = links.map(|ends| format!("{ends} 100Gbps 1us 0\n")).concat();
+        parse_ns3("test", &format!("8 4 9\n4 5 6 7\n{links}")).unwrap().network
+    }
+
+    fn links(part: FailingPart, draw: (u64, u64)) -> Result<Vec<u32>, String> {
+        let net = network();
+        let outage = OutageText { text: String::new(), part, down_ps: None, up_ps: None };
+        links_of(&net, &net.names(), &outage, draw)
+    }
+
+    fn between(a: &str, b: &str, number: Option<u32>) -> Result<Vec<u32>, String> {
+        links(FailingPart::Links { a: a.into(), b: b.into(), number }, (1, 0))
+    }
+
+    #[test]
+    fn nodes_and_links_are_found_by_name() {
+        assert_eq!(links(FailingPart::Node("switch6".into()), (1, 0)), Ok(vec![4, 5, 7]));
+        assert_eq!(links(FailingPart::Node("host3".into()), (1, 0)), Ok(vec![3]));
+        assert_eq!(between("switch4", "switch6", None), Ok(vec![4, 5]));
+        assert_eq!(between("switch6", "switch4", Some(2)), Ok(vec![5]));
+        assert_eq!(between("switch4", "switch6", Some(3)), Err("there are 2 links between these nodes".into()));
+        assert!(
+            between("switch4", "switch5", None)
+                .unwrap_err()
+                .starts_with("no packet link is there; switch4 is linked to host0")
+        );
+    }
+
+    #[test]
+    fn random_links_join_switches_and_more_of_them_contain_fewer() {
+        let drawn = |count, draw| links(FailingPart::Random(count), draw).unwrap();
+        let mut seen = BTreeSet::new();
+        for seed in 0..20 {
+            let three = drawn(3, (seed, 0));
+            assert!(three.iter().all(|link| (4..9).contains(link)), "{three:?}");
+            assert_eq!(three.iter().collect::<BTreeSet<_>>().len(), 3);
+            assert_eq!(drawn(2, (seed, 0)), three[..2]);
+            seen.insert(three);
+        }
+        assert!(seen.len() > 10, "{seen:?}");
+        assert_ne!((0..9).map(|n| drawn(3, (1, n))).collect::<BTreeSet<_>>().len(), 1);
+        assert_eq!(links(FailingPart::Random(6), (1, 0)), Err("the network has 5 links between switches".into()));
+    }
+}

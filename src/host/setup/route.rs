@@ -153,7 +153,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     let mut lanes: Vec<Option<u32>> = Vec::with_capacity(flows.len());
     let outages = outages(config, &network)?;
     let down_before = failed_before(&outages);
-    let detours = Router::avoiding(&network, &|link| down_before.contains(&link));
+    let detours = (!down_before.is_empty()).then(|| Router::avoiding(&network, &|link| down_before.contains(&link)));
     // Paths of flows that take others at first, because links have failed before.
     let mut own_paths: BTreeMap<usize, FlowPaths> = BTreeMap::new();
     let mut qps = job.iter().flat_map(|j| &j.graph.qps);
@@ -169,8 +169,8 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
                 None => router.paths_from(flow, &*policy, qp.map(|qp| qp.lane))?,
             };
             let lane = qp.map(|qp| qp.lane);
-            if crosses(&own, &down_before) {
-                let detour = detour(&detours, flow, &*policy, lane, &down_before)?;
+            if let Some(detours) = detours.as_ref().filter(|_| crosses(&own, &down_before)) {
+                let detour = detour(detours, flow, &*policy, lane, &down_before)?;
                 own_paths.insert(paths.len(), std::mem::replace(&mut own, detour));
             }
             paths.push(own);

@@ -3,7 +3,7 @@
 //! Layer: engine. A switch takes packets off the wires to it and puts packets on the wires to its neighbours. So neighbours must not be processed at
 //! the same time; switches that are no neighbours share no row. The switches of a fat-tree make two groups.
 
-use hyperfold_columns::{EndOwner, LINK_DOWN, LinkEndIdx, NicIdx, PortIdx, SwitchIdx, Tables};
+use hyperfold_columns::{EndOwner, NicIdx, PortIdx, SwitchIdx, Tables};
 
 /// Maximum number of groups. Each group costs one barrier per step; a network that needs more groups is stepped by one thread (our choice).
 const MAX_GROUPS: usize = 8;
@@ -48,10 +48,6 @@ impl SwitchGroups {
 
 /// The switch at the other end of `port`'s link, also while that is down: it may come back.
 fn neighbour(t: &Tables, port: PortIdx) -> Option<SwitchIdx> {
-    let peer = match t.ports[port].peer {
-        LinkEndIdx::NONE => LinkEndIdx::NONE,
-        peer => LinkEndIdx(peer.0 & !LINK_DOWN),
-    };
-    let port = if peer.is_some() { peer.port(t.exps[0].nic_len) } else { None };
-    port.map(|port| t.ports[port].switch_idx)
+    let other = Some(t.ports[port].other_end()).filter(|other| other.is_some());
+    other?.port(t.exps[0].nic_len).map(|port| t.ports[port].switch_idx)
 }

@@ -5,8 +5,8 @@ use crate::cpu::key::{ARRIVAL, COMPLETION, EventRef, lineages};
 use crate::cpu::lists::{fetch_rest, wire_push};
 use crate::cpu::math::{hash32, tx_time};
 use hyperfold_columns::{
-    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, LINK_DOWN, Lineage, NEVER, PacketIdx, PortIdx, SHARED_HEADER,
-    Tables, cc, flag, kind, meta, mode,
+    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, Lineage, NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, cc,
+    flag, kind, meta, mode,
 };
 
 /// An event at a port.
@@ -262,10 +262,10 @@ fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, even
     row.busy_until = event.t + x;
     row.busy_d = ends;
     row.tx_bytes += wire as u64;
-    let peer = row.peer;
+    let (peer, cut_off) = (row.peer, row.is_cut_off());
     t.packets[p].t = event.t + x + delay;
     t.details[p].d = arrives;
-    if peer.0 & LINK_DOWN != 0 {
+    if cut_off {
         return drop_packet(t, port, p);
     }
     wire_push(t, peer, p);
