@@ -8,8 +8,12 @@ fn hpcc_on_ack(n: u32, f: u32, p: u32, event: EventKey) {
     let old = int_base + f;
     let new_int = int_base + exps[exp_row].flow_len + p;
     if flow_tx[tx].last_seq == 0lu {
+        let is_of_old_path = flow_tx[tx].high_seq != 0lu && seq <= flow_tx[tx].high_seq;
+        if is_of_old_path {
+            return;
+        }
         flow_tx[tx].last_seq = flow_tx[tx].snd_nxt;
-        ints[old] = ints[new_int];
+        hpcc_remember(old, new_int, hops);
         return;
     }
     let full = seq > flow_tx[tx].last_seq;
@@ -21,11 +25,18 @@ fn hpcc_on_ack(n: u32, f: u32, p: u32, event: EventKey) {
         outcome = hpcc_react(n, f, hops, old, new_int);
         hpcc_change_rate(n, f, outcome.rate, event);
     }
-    ints[old] = ints[new_int];
+    hpcc_remember(old, new_int, hops);
     if full {
         flow_tx[tx].rc = outcome.rate;
         flow_tx[tx].stage = outcome.stage;
         flow_tx[tx].last_seq = flow_tx[tx].snd_nxt;
+    }
+}
+
+// Stores the first `hops` hops. The rest of the packet's row still holds what other packets recorded there.
+fn hpcc_remember(old: u32, new_int: u32, hops: u32) {
+    for (var i = 0u; i < INT_HOPS; i++) {
+        ints[old].hop[i] = select(0lu, ints[new_int].hop[i], i < hops);
     }
 }
 

@@ -658,7 +658,7 @@ rows! {
         rc: u64,
         /// Byte at which the current round of the congestion control ends.
         last_seq: u64,
-        /// DCTCP: byte beyond which an acknowledgement allows the next decrease.
+        /// DCTCP: byte beyond which an acknowledgement allows the next decrease. HPCC: acknowledgements up to this byte tell of paths that the queue pair has no more.
         high_seq: u64,
         /// TIMELY: smoothed difference between RTTs, in ps with 22 fraction bits.
         diff: i64,

@@ -10,7 +10,8 @@ use crate::cpu::nic::set_clock;
 use crate::cpu::switch::egress::{completion_time, drop_packet};
 use crate::grow::{TooManyPackets, grow};
 use hyperfold_columns::{
-    EndOwner, HOLDS, LINK_DOWN, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, TableChange, Tables, kind, meta, status,
+    EndOwner, HOLDS, LINK_DOWN, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, TableChange, Tables, cc, kind, meta,
+    status,
 };
 
 /// Whether the experiment has stopped for the next change of its network.
@@ -42,8 +43,12 @@ pub fn make(t: &mut Tables, packet_limit: u64) -> Result<(), TooManyPackets> {
                 }
             }
             TableChange::NewPaths { flow, data, answers } => {
+                let has_telemetry = t.exps[0].cc == cc::HPCC;
                 let tx = &mut t.flow_tx[flow];
                 (tx.path_first, tx.path_len, tx.n_paths) = (data.first, data.len, data.n);
+                if has_telemetry {
+                    (tx.last_seq, tx.high_seq) = (0, tx.snd_nxt);
+                }
                 let rx = &mut t.flow_rx[flow];
                 (rx.path_first, rx.path_len, rx.n_paths) = (answers.first, answers.len, answers.n);
             }

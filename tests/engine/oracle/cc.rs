@@ -40,6 +40,8 @@ pub struct Hpcc {
     rc: u64,
     stage: u32,
     last_seq: u64,
+    /// ACKs up to this byte say nothing of the paths that the flow has now.
+    old_paths: u64,
     int: Int,
 }
 
@@ -81,9 +83,14 @@ impl CcState {
         match cc {
             Cc::None => CcState::None,
             Cc::Dcqcn => CcState::Dcqcn(Dcqcn::default()),
-            Cc::Hpcc => {
-                CcState::Hpcc(Hpcc { u_q48: ONE_Q48, rc: rate_max, stage: 0, last_seq: 0, int: Int::default() })
-            }
+            Cc::Hpcc => CcState::Hpcc(Hpcc {
+                u_q48: ONE_Q48,
+                rc: rate_max,
+                stage: 0,
+                last_seq: 0,
+                old_paths: 0,
+                int: Int::default(),
+            }),
             Cc::Timely => CcState::Timely(Timely::default()),
             Cc::Dctcp => {
                 CcState::Dctcp(Dctcp { alpha: ONE_Q32, cnt: 0, batch: 0, last_seq: 0, cwr: false, high_seq: 0 })
@@ -103,7 +110,15 @@ impl CcState {
             (CcState::Dctcp(new), CcState::Dctcp(old)) => {
                 (new.batch, new.cnt, new.last_seq) = (old.batch, old.cnt, old.last_seq);
             }
+            (CcState::Hpcc(new), CcState::Hpcc(old)) => new.old_paths = old.old_paths,
             _ => {}
+        }
+    }
+
+    /// The flow has other paths, of which ACKs beyond byte `snd_nxt` are the first to tell.
+    pub fn change_paths(&mut self, snd_nxt: u64) {
+        if let CcState::Hpcc(cc) = self {
+            (cc.last_seq, cc.old_paths) = (0, snd_nxt);
         }
     }
 
@@ -210,8 +225,10 @@ impl Sim<'_> {
         let sender = &mut self.senders[ack.flow as usize];
         let CcState::Hpcc(cc) = &mut sender.cc else { return };
         if cc.last_seq == 0 {
-            cc.int = ack.int;
-            cc.last_seq = sender.snd_nxt;
+            if cc.old_paths == 0 || ack.seq > cc.old_paths {
+                cc.int = ack.int;
+                cc.last_seq = sender.snd_nxt;
+            }
             return;
         }
         let full = ack.seq > cc.last_seq;

@@ -106,6 +106,7 @@ impl Sender {
     /// Its data takes these paths from now on.
     pub fn has_paths(&mut self, case: &Case, flow: usize, data: &[Vec<ArcIdx>]) {
         self.hops = data[0].len() as u64 - 1;
+        self.cc.change_paths(self.snd_nxt);
         if let Some(scoreboard) = &mut self.any_order {
             scoreboard.choose_among(case, flow, data.len());
         }

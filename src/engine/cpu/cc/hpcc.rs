@@ -4,7 +4,7 @@
 use crate::cpu::key::{EventKey, lineage};
 use crate::cpu::math::{ONE_Q48, mul_div, tx_time};
 use crate::cpu::transport::rate::set_rate;
-use hyperfold_columns::{FlowIdx, INT_Q_UNIT, INT_TX_UNIT, NEVER, NicIdx, PacketIdx, Tables, meta, mode};
+use hyperfold_columns::{FlowIdx, INT_Q_UNIT, INT_TX_UNIT, IntVec, NEVER, NicIdx, PacketIdx, Tables, meta, mode};
 
 /// Handles acknowledgement `p`, which carries telemetry.
 pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, event: &EventKey) {
@@ -13,8 +13,12 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, event: &Event
     let new = t.ints[(t.exps[0].flow_len + p.0) as usize];
     let tx = &mut t.flow_tx[f];
     if tx.last_seq == 0 {
+        let is_of_old_path = tx.high_seq != 0 && seq <= tx.high_seq;
+        if is_of_old_path {
+            return;
+        }
         tx.last_seq = tx.snd_nxt;
-        t.ints[f.usize()] = new;
+        remember(t, f, new, hops);
         return;
     }
     let full = seq > tx.last_seq;
@@ -22,9 +26,8 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, event: &Event
         return;
     }
     let old = t.ints[f.usize()];
-    t.ints[f.usize()] = new;
-    let mut rate = tx.rate;
-    let mut stage = tx.stage;
+    let (mut rate, mut stage) = (tx.rate, tx.stage);
+    remember(t, f, new, hops);
     if hops > 0 {
         (rate, stage) = react(t, n, f, hops, &old.hop, &new.hop);
         change_rate(t, n, f, rate, event);
@@ -35,6 +38,12 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx, event: &Event
         tx.stage = stage;
         tx.last_seq = tx.snd_nxt;
     }
+}
+
+/// Stores the first `hops` hops of `new`. The rest of the packet's row still holds what other packets recorded there.
+fn remember(t: &mut Tables, f: FlowIdx, mut new: IntVec, hops: u32) {
+    new.hop[hops as usize..].fill(0);
+    t.ints[f.usize()] = new;
 }
 
 /// Algorithm 1, lines 1-20: finds the most utilised hop, updates its moving average, and computes the new rate and the additive stage.
