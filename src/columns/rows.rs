@@ -101,6 +101,14 @@ pub mod mode {
     pub const IN_TURN: u32 = 1 << 22;
     /// Links fail or come back, or flows get other paths, while the experiment runs.
     pub const CHANGES: u32 = 1 << 23;
+    /// Egress ports have queues of their own instead of a shared buffer.
+    pub const PORT_QUEUES: u32 = 1 << 24;
+    /// With [`PORT_QUEUES`]: a packet that finds no place in a queue loses its payload only.
+    pub const TRIMMING: u32 = 1 << 25;
+    /// With [`SELECTIVE`]: acknowledgements name several packets, and NACKs name packets that were trimmed.
+    pub const UEC: u32 = 1 << 26;
+    /// With [`UEC`]: senders choose paths again on which packets arrived without a mark.
+    pub const REPS: u32 = 1 << 27;
 }
 
 /// The metric of a partition that must be steady before it is skipped.
@@ -131,6 +139,8 @@ pub mod cc {
     pub const DCTCP: u32 = 8;
     /// Swift (Kumar et al., SIGCOMM 2020), with a rate in place of its window.
     pub const SWIFT: u32 = 9;
+    /// NSCC (UEC specification 1.0, 2025).
+    pub const NSCC: u32 = 10;
 }
 
 /// Packet kinds, bits 16..18 of [`Packet::meta`].
@@ -159,6 +169,14 @@ pub mod meta {
     pub const CNP: u32 = 1 << 19;
     /// Frame: resume, otherwise pause.
     pub const RESUME: u32 = 1 << 20;
+    /// Data of Ultra Ethernet: the sender asks for an acknowledgement at once.
+    pub const ASKS: u32 = 1 << 21;
+    /// Data that a switch has trimmed to its header.
+    pub const TRIMMED: u32 = 1 << 23;
+    /// Data of Ultra Ethernet, and the answer to it: it was trimmed at the port that leads to its receiver.
+    pub const LAST_HOP: u32 = 1 << 22;
+    /// Position of the first bit of the path's number in data of Ultra Ethernet and in the answers to it, where paths are chosen again. It has 8 bits.
+    pub const ENTROPY_SHIFT: u32 = 24;
     /// Position of the first bit of the number of hops in its INT vector.
     pub const INT_SHIFT: u32 = 24;
     /// Bits of that number, before the shift.
@@ -191,6 +209,10 @@ pub mod qp {
     pub const QUEUED: u32 = 64;
     /// Folding (CPU only): the next post or start on this queue pair stops its NIC, because the rows that it will cross belong to no partition yet.
     pub const HELD: u32 = 128;
+    /// NSCC: fast increase.
+    pub const RISING: u32 = 256;
+    /// NSCC: a NACK came since the last quick adaptation.
+    pub const ARMED: u32 = 512;
     /// Flow level: from this bit on, the weight minus 1. A flow of weight w gets w times as much of a full link as others.
     pub const WEIGHT_SHIFT: u32 = 24;
 }
@@ -407,6 +429,22 @@ rows! {
         swift_beta_q32: u64,
         /// Swift: most that one decrease takes off, in q32.
         swift_max_mdf_q32: u64,
+        /// NSCC: round trip of the network, in ps.
+        nscc_rtt: u64,
+        /// NSCC: target of the queueing delay, in ps.
+        nscc_target: u64,
+        /// NSCC: queueing delay below which the window rises fast, in ps.
+        nscc_low: u64,
+        /// NSCC: increase a round trip where the queueing delay is 0, in bytes.
+        nscc_near: u64,
+        /// NSCC: increase a round trip where the delay is above the target and nothing is marked, in bytes.
+        nscc_far: u64,
+        /// NSCC: increase a round trip in any case, in bytes.
+        nscc_eta: u64,
+        /// NSCC: fast increase a byte, in q16.
+        nscc_fast_q16: u64,
+        /// NSCC: strength of a decrease, in q32.
+        nscc_md_q32: u64,
         /// Bytes of a switch's buffer reserved for each port.
         reserve: u32,
         /// Bytes below the pause threshold at which a port resumes its peer.
@@ -519,7 +557,7 @@ rows! {
         kmax: u32,
         /// Probability of a mark at `kmax`, in q32.
         pmax_q32: u64,
-        /// Bytes that it must still take in after it has sent a pause.
+        /// Bytes that it must still take in after it has sent a pause. With queues of ports: size of the egress queue, in bytes.
         headroom: u32,
         /// Shift of its dynamic pause threshold: the free shared buffer is shifted right by it.
         shift: u32,
@@ -538,7 +576,7 @@ rows! {
         q_tail: PacketIdx,
         /// Bytes in the egress queue.
         q_bytes: u32,
-        /// First pause frame that waits to be sent.
+        /// First pause frame that waits to be sent. With queues of ports: first control packet.
         frame_head: PacketIdx,
         /// Last pause frame that waits to be sent.
         frame_tail: PacketIdx,
@@ -622,7 +660,7 @@ rows! {
         rate: u64,
         /// Time from which the rate allows the next packet, in ps.
         next_avail: u64,
-        /// Window in force (`W'`), 0 for none. The full window `W` is `window`.
+        /// Window in force (`W'`), 0 for none. The full window `W` is `window`. NSCC: `cwnd`, in bytes on the wire.
         win: u64,
         /// Maximum number of outstanding bytes after a loss, until all bytes are acknowledged; 0: no limit.
         loss_window: u64,
@@ -638,35 +676,37 @@ rows! {
         n_paths: u32,
         /// Number of data packets sent, for spraying.
         n_sent: u32,
-        /// DCQCN, DCTCP: moving average of congestion, in q32.
+        /// DCQCN, DCTCP: moving average of congestion, in q32. REPS: the paths to choose again, 8 bits each, the oldest in the lowest.
         alpha: u64,
-        /// DCQCN: target rate, in bps.
+        /// DCQCN: target rate, in bps. NSCC: bytes since the last quick adaptation.
         target: u64,
-        /// DCQCN: time of the next update of alpha, in ps.
+        /// DCQCN: time of the next update of alpha, in ps. NSCC: time of the last timed adjustment of the window.
         t_alpha: u64,
-        /// DCQCN: time of the next check for a decrease, in ps. Swift: time before which there is no further decrease; `NEVER`: there was none.
+        /// DCQCN: time of the next check for a decrease, in ps. Swift: time before which there is no further decrease. NSCC: time of the last decrease. `NEVER`: there was none.
         t_dec: u64,
-        /// DCQCN: time of the next increase, in ps.
+        /// DCQCN: time of the next increase, in ps. NSCC: end of this period of quick adaptation.
         t_inc: u64,
-        /// DCQCN, TIMELY: number of increases since the last decrease. HPCC: number of additive stages since the last multiplicative one.
+        /// DCQCN, TIMELY: number of increases since the last decrease. HPCC: number of additive stages since the last multiplicative one. REPS:
+        /// number of paths to choose again.
         stage: u32,
         /// Base RTT, in ns.
         base_rtt_ns: u32,
-        /// HPCC: moving average of the utilisation, in q48.
+        /// HPCC: moving average of the utilisation, in q48. NSCC: average of the queueing delay, in 1/256 ps.
         u: u64,
-        /// HPCC: reference rate, in bps.
+        /// HPCC: reference rate, in bps. NSCC: increase that has not been applied to the window.
         rc: u64,
         /// Byte at which the current round of the congestion control ends.
         last_seq: u64,
         /// DCTCP: byte beyond which an acknowledgement allows the next decrease. HPCC: acknowledgements up to this byte tell of paths that the queue pair has no more.
+        /// NSCC: bytes in flight at the last quick adaptation.
         high_seq: u64,
-        /// TIMELY: smoothed difference between RTTs, in ps with 22 fraction bits.
+        /// TIMELY: smoothed difference between RTTs, in ps with 22 fraction bits. NSCC: bytes towards fast increase.
         diff: i64,
-        /// TIMELY: the RTT before, in ps.
+        /// TIMELY: the RTT before, in ps. NSCC: least round trip so far.
         last_rtt: u64,
-        /// DCTCP: marked acknowledgements in this round.
+        /// DCTCP: marked acknowledgements in this round. NSCC: bytes since the last adjustment of the window.
         cnt: u32,
-        /// DCTCP: packets of this round.
+        /// DCTCP: packets of this round. NSCC: bytes of this period of quick adaptation.
         batch: u32,
         /// Full window `W`, in bytes.
         window: u64,
@@ -728,7 +768,7 @@ rows! {
         msg_end: u64,
         /// Next byte expected.
         expected: u64,
-        /// Byte at which the next acknowledgement is due.
+        /// Byte at which the next acknowledgement is due. Ultra Ethernet: value of `arrived_bytes` at which it is.
         milestone: u64,
         /// Time from which the next NACK may be sent, in ps.
         nack_t: u64,
@@ -914,16 +954,25 @@ impl Exp {
         (self.now + self.step).min(self.time_limit)
     }
 
-    /// Whether folding knows all of the state: not samples of round-trip times, not the bits of packets in any order, and not changes of the network.
+    /// Whether folding knows all of the state: not samples of round-trip times, not the bits of packets in any order, not queues of ports, and not changes
+    /// of the network.
     #[inline]
     pub fn may_fold(&self) -> bool {
-        self.rtt_cap == 0 && self.modes & (mode::SELECTIVE | mode::CHANGES) == 0
+        self.rtt_cap == 0 && self.modes & (mode::SELECTIVE | mode::CHANGES | mode::PORT_QUEUES) == 0
+    }
+
+    /// Number of bits in `psn_bits` that each queue pair has: of packets that its receiver has, of packets that its sender knows to have arrived, and in Ultra
+    /// Ethernet of packets that are lost.
+    #[inline]
+    pub fn bits_of_qp(&self) -> u32 {
+        let sets = if self.modes & mode::UEC == 0 { 2 } else { 3 };
+        sets * self.psn_range
     }
 
     /// Whether round-trip times are needed.
     #[inline]
     pub fn measures_rtts(&self) -> bool {
-        matches!(self.cc, cc::TIMELY | cc::SWIFT) || self.rtt_cap > 0
+        matches!(self.cc, cc::TIMELY | cc::SWIFT | cc::NSCC) || self.rtt_cap > 0
     }
 }
 

@@ -11,7 +11,7 @@ use crate::cpu::switch::egress::{completion_time, drop_packet};
 use crate::grow::{TooManyPackets, grow};
 use hyperfold_columns::{
     EndOwner, HOLDS, LINK_DOWN, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, TableChange, Tables, cc, kind, meta,
-    status,
+    mode, status,
 };
 
 /// Whether the experiment has stopped for the next change of its network.
@@ -92,8 +92,11 @@ fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) -> Option<PortId
     let row = &mut t.ports[port];
     row.peer = LinkEndIdx(peer.0 | LINK_DOWN);
     row.paused = 0;
-    let mut frame = row.frame_head;
-    (row.frame_head, row.frame_tail, row.frames) = (PacketIdx::NONE, PacketIdx::NONE, 0);
+    let mut frame = PacketIdx::NONE;
+    if t.exps[0].modes & mode::PORT_QUEUES == 0 {
+        frame = row.frame_head;
+        (row.frame_head, row.frame_tail, row.frames) = (PacketIdx::NONE, PacketIdx::NONE, 0);
+    }
     if row.pausing != 0 {
         row.pausing = 0;
         if row.headroom_used == 0 {

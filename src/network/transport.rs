@@ -19,6 +19,57 @@ pub enum Cc {
     Dctcp = 8,
     /// Swift (Kumar et al., SIGCOMM 2020), with a rate in place of its window.
     Swift = 9,
+    /// NSCC, the sender's control of Ultra Ethernet (UEC specification 1.0, 2025).
+    Nscc = 10,
+}
+
+/// Constants of NSCC. Times in ps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Nscc {
+    /// Round trip of the network.
+    pub rtt_ps: u64,
+    /// Target of the queueing delay.
+    pub target_ps: u64,
+    /// Queueing delay below which the window rises fast.
+    pub low_ps: u64,
+    /// Increase a round trip where the queueing delay is 0, in bytes.
+    pub near_bytes: u64,
+    /// Increase a round trip where the delay is above the target and nothing is marked, in bytes.
+    pub far_bytes: u64,
+    /// Increase of a round trip in any case, in bytes.
+    pub eta_bytes: u64,
+    /// Fast increase a byte, in q16.
+    pub fast_q16: u64,
+    /// Strength of a decrease, in q32.
+    pub md_q32: u64,
+}
+
+impl Nscc {
+    /// The constants for a network with round trip `rtt_ps`, whose NICs have the rate `rate_bps`, with packets of `payload` bytes. `target_ps` 0: three quarters
+    /// of the round trip where switches trim packets, else all of it.
+    ///
+    /// Source: the constants of htsim's implementation, which scale from a network of 100 Gb/s and 12 us.
+    pub fn of_network(rtt_ps: u64, rate_bps: u64, payload: u32, target_ps: u64, trimming: bool) -> Nscc {
+        const REFERENCE_RTT_PS: f64 = 12e6;
+        const REFERENCE_BPS: f64 = 100e9;
+        let target_ps = match (target_ps, trimming) {
+            (0, true) => rtt_ps * 3 / 4,
+            (0, false) => rtt_ps,
+            (given, _) => given,
+        };
+        let scale = rtt_ps as f64 * rate_bps as f64 / (REFERENCE_RTT_PS * REFERENCE_BPS);
+        let bytes = |packets: f64| (packets * f64::from(payload) * scale).round() as u64;
+        Nscc {
+            rtt_ps,
+            target_ps: target_ps.max(1),
+            low_ps: 1_000_000,
+            near_bytes: bytes(4.0 * target_ps as f64 / REFERENCE_RTT_PS),
+            far_bytes: bytes(5.0),
+            eta_bytes: bytes(0.15),
+            fast_q16: (0.25 * scale * 65_536.0).round() as u64,
+            md_q32: (0.8 * 4_294_967_296.0) as u64,
+        }
+    }
 }
 
 /// Parameters of Swift. Times in ps.
@@ -51,6 +102,8 @@ pub enum LossRecovery {
     Ns3,
     /// Receivers take packets in any order, and senders send only those again that are missing.
     Selective,
+    /// The same as Ultra Ethernet does it: an ACK names several packets, and a NACK names one that a switch has trimmed.
+    Uec,
 }
 
 /// Largest range of packets in any order. An ACK's offset has 20 bits.
@@ -87,6 +140,8 @@ pub struct Transport {
     pub routing_seed: u32,
     /// Whether packets of a flow take its paths in turn, not at random.
     pub spray_in_turn: bool,
+    /// Whether senders choose paths again on which packets arrived without a mark.
+    pub recycles_paths: bool,
     /// Payload of a full data packet.
     pub payload: u32,
     /// Bytes of a data packet on the wire beside its payload.
@@ -162,11 +217,17 @@ pub struct Transport {
     pub timely_min_rtt_ps: u64,
     /// Parameters of Swift.
     pub swift: Swift,
+    /// Constants of NSCC.
+    pub nscc: Nscc,
     // switches
     /// Whether switches mark packets.
     pub ecn: bool,
     /// Whether switches pause their peers before a buffer overflows.
     pub pfc: bool,
+    /// Size of each egress port's own queue at 100 Gb/s, from which those of other rates are scaled; 0: switches have a shared buffer instead.
+    pub port_queue_per_100g: u64,
+    /// Whether a packet that finds a port's own queue full is trimmed to its header. Else it is dropped.
+    pub trimming: bool,
     /// Shared buffer of a switch whose tier has no entry in `tier_buffers`.
     pub buffer_bytes: u64,
     /// Shared buffers per tier, if tiers of a generated network differ.
@@ -213,6 +274,17 @@ impl TierBuffers {
 }
 
 impl Transport {
+    /// Bytes that fit into the own queue of an egress port whose link runs at `rate_bps`; `None`: switches have a shared buffer.
+    pub fn port_queue_for(&self, rate_bps: u64) -> Option<u64> {
+        let bytes = u128::from(self.port_queue_per_100g) * u128::from(rate_bps) / 100_000_000_000;
+        (self.port_queue_per_100g > 0).then_some(bytes as u64)
+    }
+
+    /// Whether receivers take packets in any order.
+    pub fn takes_any_order(&self) -> bool {
+        matches!(self.loss_recovery, LossRecovery::Selective | LossRecovery::Uec)
+    }
+
     /// ECN thresholds of a port whose link runs at `rate_bps`.
     pub fn ecn_for(&self, rate_bps: u64) -> EcnThresholds {
         if let Some((_, t)) = self.ecn_by_rate.iter().find(|(r, _)| *r == rate_bps) {

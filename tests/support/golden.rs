@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind, SwitchNames};
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, Swift, Transport};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, Nscc, Swift, Transport};
 
 use super::Case;
 
@@ -286,6 +286,7 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         loss_recovery: LossRecovery::Ns3,
         nack_interval_ps: 500_000_000,
         spray_in_turn: false,
+        recycles_paths: false,
         psn_range: 0,
         packet_threshold: 0,
         cnp_interval_ps: 0,
@@ -316,9 +317,12 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         timely_thigh_ps: int("TIMELY_THIGH") * 1000,
         timely_min_rtt_ps: int("TIMELY_MINRTT") * 1000,
         swift: Swift::default(),
+        nscc: Nscc::default(),
         ecn: flag("ENABLE_QCN"),
         pfc: flag("PFC_ENABLED"),
         buffer_bytes: int("BUFFER_SIZE") << 20,
+        port_queue_per_100g: 0,
+        trimming: false,
         tier_buffers: None,
         reserve_bytes: 4096,
         resume_offset_bytes: 3072,

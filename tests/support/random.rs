@@ -8,7 +8,7 @@ use hyperfold_llm::workload::Flow;
 use hyperfold_network::changes::{Outage, RoutedFlow, changes_of};
 use hyperfold_network::routing::{Ecmp, FlowKey, FlowPaths, RoutingPolicy, Spray};
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, SwitchNames};
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, RttWindow, Swift, TierBuffers, Transport};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, RttWindow, Swift, TierBuffers, Transport};
 
 use super::Case;
 
@@ -61,6 +61,9 @@ pub const SELECTIVE: u64 = 2_000_000;
 /// Seeds from here on have links that fail.
 pub const CHANGES: u64 = 3_000_000;
 
+/// Seeds from here on have queues of ports, most of them Ultra Ethernet.
+pub const UEC: u64 = 5_000_000;
+
 /// A case with congestion control `cc`.
 pub fn case_of(seed: u64, cc: Cc) -> Case {
     let mut rng = Rng::new(seed);
@@ -74,15 +77,51 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
         transport.tier_buffers = Some(TierBuffers { leaf: least + 7_000, agg: least, spine: least + 60_000 });
     }
     // Drawn last, so that the cases of lower seeds stay.
-    if (SELECTIVE..CHANGES).contains(&seed) || seed >= CHANGES && rng.chance(40) {
+    if (SELECTIVE..CHANGES).contains(&seed) || (CHANGES..UEC).contains(&seed) && rng.chance(40) {
         any_order(&mut rng, &mut transport);
     }
-    let rtt = rtt(&network, &paths, &transport);
+    let mut rtt = rtt(&network, &paths, &transport);
+    if seed >= UEC {
+        port_queues(&mut rng, &mut transport, &mut rtt);
+    }
     let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
-    if seed >= CHANGES {
+    if (CHANGES..UEC).contains(&seed) || seed >= UEC && rng.chance(30) {
         break_links(&mut rng, &mut case);
     }
     case
+}
+
+/// Gives ports queues of their own, and mostly senders, receivers and trimming of Ultra Ethernet.
+pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindow]) {
+    let mtu = u64::from(transport.payload + transport.data_overhead);
+    transport.pfc = false;
+    transport.port_queue_per_100g = mtu * rng.pick(&[1, 3, 8, 20, 60]) + rng.range(0, mtu);
+    transport.rto_ps = rng.pick(&[3_000_000, 20_000_000, 50_000_000, 200_000_000]);
+    if rng.chance(20) {
+        if transport.cc == Cc::Hpcc {
+            transport.cc = Cc::Dcqcn;
+        }
+        return;
+    }
+    transport.cc = Cc::Nscc;
+    transport.loss_recovery = LossRecovery::Uec;
+    transport.trimming = rng.chance(80);
+    transport.recycles_paths = rng.chance(50);
+    transport.spray_in_turn = rng.chance(50);
+    transport.psn_range = rng.pick(&[0, 0, 64, 256]);
+    transport.ack_interval = rng.pick(&[1, 4_000, 16_384]);
+    (transport.window, transport.var_window, transport.rate_bound) = (false, false, false);
+    // A control of windows that are several packets large.
+    let factor = rng.pick(&[1, 1, 4]);
+    for own in rtt.iter_mut() {
+        own.rtt_ps *= factor;
+        own.window_bytes *= factor;
+    }
+    let longest = rtt.iter().map(|own| own.rtt_ps).max().unwrap_or(1_000_000);
+    let target_ps = rng.pick(&[0, 0, 500_000, 3_000_000]);
+    let rate = rng.pick(&[100 * GBPS, 400 * GBPS]);
+    transport.nscc = Nscc::of_network(longest, rate, transport.payload, target_ps, transport.trimming);
+    transport.nscc.low_ps = rng.pick(&[1_000_000, 200_000]);
 }
 
 /// Makes links fail, some of them for good, and lets routing react after a while.
@@ -330,6 +369,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         loss_recovery: if rng.chance(70) { LossRecovery::Adapter } else { LossRecovery::Ns3 },
         nack_interval_ps: rng.pick(&[500_000_000, 5_000_000]),
         spray_in_turn: false,
+        recycles_paths: false,
         psn_range: 0,
         packet_threshold: 0,
         cnp_interval_ps: rng.pick(&[0, 0, 4_000_000, 50_000_000]),
@@ -361,6 +401,8 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         ecn: rng.chance(90),
         pfc,
         buffer_bytes,
+        port_queue_per_100g: 0,
+        trimming: false,
         tier_buffers: None,
         reserve_bytes: 4096,
         resume_offset_bytes: 3072,
@@ -370,6 +412,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         global_rtt: rng.chance(50),
         // Drawn last and for Swift alone, so that the cases of others stay.
         swift: if cc == Cc::Swift { swift(rng) } else { Swift::default() },
+        nscc: Nscc::default(),
     }
 }
 

@@ -7,7 +7,7 @@ use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
-use super::random::{self, CHANGES, CONTROLS, Rng, SELECTIVE, SWIFT};
+use super::random::{self, CHANGES, CONTROLS, Rng, SELECTIVE, SWIFT, UEC};
 use super::tasks::{TaskCase, queue_pair};
 
 /// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it. From [`CHANGES`] on links fail.
@@ -50,10 +50,13 @@ pub fn case(seed: u64) -> TaskCase {
         transport.buffer_bytes =
             random::fixed_part(&network, largest, transport.pfc) + rng.pick(&[least, 10_000, 50_000]);
     }
-    if (SELECTIVE..CHANGES).contains(&seed) || seed >= CHANGES && rng.chance(40) {
+    if (SELECTIVE..CHANGES).contains(&seed) || (CHANGES..UEC).contains(&seed) && rng.chance(40) {
         random::any_order(&mut rng, &mut transport);
     }
-    let rtt = random::rtt(&network, &paths, &transport);
+    let mut rtt = random::rtt(&network, &paths, &transport);
+    if seed >= UEC {
+        random::port_queues(&mut rng, &mut transport, &mut rtt);
+    }
     let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
     let graph = Maker {
         first_qp,

@@ -138,7 +138,7 @@ impl Questions {
 
     /// Whether receivers take packets that were overtaken for lost. `of_axis` is the value of `transport.loss_recovery` where it is an axis.
     pub fn goes_back_n(&self, of_axis: Option<&str>) -> bool {
-        let takes_any_order = |value: &str| value == "selective";
+        let takes_any_order = |value: &str| matches!(value, "selective" | "uec");
         match of_axis {
             Some(value) => !takes_any_order(value),
             None => self.recoveries.is_empty() || self.recoveries.iter().any(|value| !takes_any_order(value)),

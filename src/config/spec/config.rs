@@ -215,6 +215,7 @@ impl Config {
             let high = v.get(KeyId::TimelyTHighUs);
             return fail(KeyId::TimelyTLowUs, format!("it must be at most transport.timely.t_high_us = {high}"));
         }
+        check_ultra_ethernet(v)?;
         if v.is(KeyId::Cc, "swift") && v.float(KeyId::SwiftFsMinCwnd) >= v.float(KeyId::SwiftFsMaxCwnd) {
             let max = v.get(KeyId::SwiftFsMaxCwnd);
             return fail(KeyId::SwiftFsMinCwnd, format!("it must be below transport.swift.fs_max_cwnd = {max}"));
@@ -400,4 +401,38 @@ pub struct Steady {
     pub audit_ppm: u32,
     /// Bound of the mean relative error in audits.
     pub audit_bound: f64,
+}
+
+/// Checks keys of Ultra Ethernet against each other: they describe one receiver, one sender and one kind of switch.
+fn check_ultra_ethernet(v: &Values) -> Result<(), Conflict> {
+    let fail = |key: KeyId, why: &str| Err(Conflict { job: None, key, why: why.to_string() });
+    if !v.is(KeyId::Mode, "packet") {
+        return Ok(());
+    }
+    let uec = v.is(KeyId::LossRecovery, "uec");
+    if uec != v.is(KeyId::Cc, "nscc") {
+        let why = if uec {
+            "\"uec\" goes with transport.cc = \"nscc\" only; \"selective\" takes packets in any order under other congestion controls"
+        } else {
+            "transport.cc = \"nscc\" goes with \"uec\" only: leave it out"
+        };
+        return fail(KeyId::LossRecovery, why);
+    }
+    if v.bool(KeyId::PortQueue) && v.is(KeyId::Cc, "hpcc") {
+        return fail(KeyId::PortQueue, "hpcc reads the queues of a shared buffer: false");
+    }
+    if v.bool(KeyId::PortQueue) && v.bool(KeyId::Pfc) {
+        return fail(KeyId::Pfc, "with transport.port_queue there is no shared buffer that could pause anybody: false");
+    }
+    if v.bool(KeyId::PortQueue) && v.bool(KeyId::Trimming) && !uec {
+        return fail(KeyId::Trimming, "only receivers of transport.loss_recovery = \"uec\" understand trimmed packets: false");
+    }
+    let entropies = v.is(KeyId::Policy, "entropy") || v.is(KeyId::Policy, "reps");
+    if entropies && v.int(KeyId::MaxPaths) > 256 {
+        return fail(KeyId::MaxPaths, "a flow has at most 256 entropies");
+    }
+    if v.is(KeyId::Policy, "reps") && !uec {
+        return fail(KeyId::Policy, "\"reps\" needs ACKs that carry entropies: transport.cc = \"nscc\"; \"entropy\" goes with any");
+    }
+    Ok(())
 }

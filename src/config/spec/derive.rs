@@ -49,7 +49,7 @@ pub(super) fn nvlink_gbps(v: &Values) -> Value {
 const BEFORE_THE_FILE: f64 = 3600.0;
 /// The largest MTU of InfiniBand, which RoCE has where it is deployed; without a named server the reference's payload.
 pub(super) fn payload_bytes(v: &Values) -> Value {
-    Value::Int(if server(v).is_some() { 4096 } else { 1000 })
+    Value::Int(if server(v).is_some() || v.is(KeyId::Cc, "nscc") { 4096 } else { 1000 })
 }
 pub(super) fn collective_overhead(v: &Values) -> Value {
     Value::Text(if server(v).is_some() { "measured" } else { "none" }.into())
@@ -238,7 +238,24 @@ pub(super) fn ecn_kmax(v: &Values) -> Value {
     k_or(v, 1600.0)
 }
 pub(super) fn ecn_pmax(v: &Values) -> Value {
-    Value::Float(if v.is(KeyId::Cc, "dctcp") { 1.0 } else { 0.2 })
+    Value::Float(if v.is(KeyId::Cc, "dctcp") || v.is(KeyId::Cc, "nscc") { 1.0 } else { 0.2 })
+}
+
+pub(super) fn is_nscc(v: &Values) -> Value {
+    Value::Bool(v.is(KeyId::Cc, "nscc"))
+}
+pub(super) fn trimming(v: &Values) -> Value {
+    Value::Bool(v.bool(KeyId::PortQueue) && v.is(KeyId::Cc, "nscc"))
+}
+pub(super) fn pfc(v: &Values) -> Value {
+    Value::Bool(!v.bool(KeyId::PortQueue))
+}
+pub(super) fn loss_recovery(v: &Values) -> Value {
+    Value::Text(if v.is(KeyId::Cc, "nscc") { "uec" } else { "adapter" }.into())
+}
+/// Four packets of Ultra Ethernet, as htsim's receiver has it.
+pub(super) fn ack_interval(v: &Values) -> Value {
+    Value::Int(if v.is(KeyId::Cc, "nscc") { 16_384 } else { 1 })
 }
 
 /// Windows below one packet are a part of Swift.

@@ -102,10 +102,8 @@ pub fn built_in_cdf(name: &str) -> Option<&'static str> {
 
 /// Known names (and everything below them) that later versions will have, with what to use now.
 pub const LATER: &[(&str, &str)] = {
-    const C: &str = "available congestion controls: none, dcqcn, hpcc, timely, dctcp, swift";
     const P: &str = concat!("available policies: ", for_each_routing_policy!(listed), ", file");
     &[
-        ("transport.nscc", C),
         ("routing.flowlet", P),
         ("workload.priority", "one traffic class is modelled, so flows have no priorities of their own"),
         ("routing.adaptive", P),

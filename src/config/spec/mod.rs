@@ -72,4 +72,5 @@ pub use training::{
     CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, ScheduleChoice,
     Training,
 };
+pub use transport::fit_to_network;
 pub use value::{JobValues, Value, Values};

@@ -8,7 +8,7 @@ use super::key_id::KeyId;
 use super::scale::{fixed, scaled};
 use super::value::Values;
 use hyperfold_base::units::{BPS_PER_GBPS, BPS_PER_MBPS, PS_PER_US};
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Swift, Transport};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, Swift, Transport};
 
 impl Config {
     /// Returns all transport parameters for the engine. `nic_rate_bps`: rate of the hosts' NICs (the first host's; at least 1). The error names a key whose
@@ -21,6 +21,7 @@ impl Config {
             "timely" => Cc::Timely,
             "dctcp" => Cc::Dctcp,
             "swift" => Cc::Swift,
+            "nscc" => Cc::Nscc,
             _ => Cc::None,
         };
         let us = |key: KeyId| scaled(v.float(key), PS_PER_US as f64);
@@ -35,14 +36,14 @@ impl Config {
             Cc::Hpcc => (rate(KeyId::HpccRaiMbps, 40), 0),
             Cc::Timely => (rate(KeyId::TimelyRaiMbps, 100), rate(KeyId::TimelyRhaiMbps, 500)),
             Cc::Dctcp => (mbps(KeyId::DctcpRaiMbps), 0),
-            // Swift increases by packets.
-            Cc::None | Cc::Swift => (0, 0),
+            // Swift increases by packets, NSCC by bytes of a window.
+            Cc::None | Cc::Swift | Cc::Nscc => (0, 0),
         };
         let mut min_rate = mbps(KeyId::MinRateMbps);
         if !v.given(KeyId::MinRateMbps) {
             min_rate = min_rate.min(nic_rate_bps);
         }
-        if cc != Cc::None && min_rate > nic_rate_bps {
+        if !matches!(cc, Cc::None | Cc::Nscc) && min_rate > nic_rate_bps {
             let nic = nic_rate_bps as f64 / BPS_PER_MBPS as f64;
             return Err(Conflict {
                 job: None,
@@ -66,18 +67,25 @@ impl Config {
             seed: self.marking_seed(),
             routing_seed: self.spray_seed(),
             spray_in_turn: false,
+            recycles_paths: false,
             payload: v.int(KeyId::PayloadBytes) as u32,
             data_overhead: match cc {
                 Cc::Hpcc => 90,
                 Cc::Timely | Cc::Swift => 56,
+                Cc::Nscc => 64,
                 Cc::None | Cc::Dcqcn | Cc::Dctcp => 48,
             },
-            ack_bytes: if cc == Cc::Hpcc { 88 } else { 60 },
+            ack_bytes: match cc {
+                Cc::Hpcc => 88,
+                Cc::Nscc => 64,
+                _ => 60,
+            },
             ack_interval: v.int(KeyId::AckIntervalBytes) as u64,
             chunk,
             loss_recovery: match v.text(KeyId::LossRecovery) {
                 "ns3" => LossRecovery::Ns3,
                 "selective" => LossRecovery::Selective,
+                "uec" => LossRecovery::Uec,
                 _ => LossRecovery::Adapter,
             },
             nack_interval_ps: us(KeyId::NackIntervalUs),
@@ -87,9 +95,9 @@ impl Config {
             rto_ps: us(KeyId::RtoUs),
             rto_retries: v.int(KeyId::RtoRetries) as u32,
             ack_high_prio: v.bool(KeyId::AckHighPrio),
-            rate_bound: v.bool(KeyId::RateBound),
-            window: v.bool(KeyId::Window),
-            var_window: v.bool(KeyId::Window) && v.bool(KeyId::VarWindow),
+            rate_bound: v.bool(KeyId::RateBound) && cc != Cc::Nscc,
+            window: v.bool(KeyId::Window) && cc != Cc::Nscc,
+            var_window: v.bool(KeyId::Window) && v.bool(KeyId::VarWindow) && cc != Cc::Nscc,
             min_rate,
             rai,
             rhai,
@@ -110,8 +118,11 @@ impl Config {
             timely_thigh_ps: us(KeyId::TimelyTHighUs),
             timely_min_rtt_ps: us(KeyId::TimelyMinRttUs),
             swift: swift(v),
+            nscc: Nscc::default(),
             ecn: v.bool(KeyId::Ecn),
             pfc: v.bool(KeyId::Pfc),
+            port_queue_per_100g: if v.bool(KeyId::PortQueue) { scaled(v.float(KeyId::PortQueueKb), 1000.0) } else { 0 },
+            trimming: v.bool(KeyId::PortQueue) && v.bool(KeyId::Trimming),
             buffer_bytes: self.topology.buffer_bytes,
             tier_buffers: self.topology.tier_buffers,
             reserve_bytes: v.int(KeyId::PfcReserveBytes) as u32,
@@ -125,6 +136,38 @@ impl Config {
             },
             global_rtt: v.bool(KeyId::GlobalRtt),
         })
+    }
+}
+
+/// Sets what depends on the network's round trip: constants of NSCC, the ports' own queues, the thresholds of marking and the timeout, where keys leave them
+/// open. `rtt_ps` is the largest base round trip, `nic_rate_bps` the rate of the first host's NIC.
+///
+/// Sources: htsim's defaults for Ultra Ethernet, whose queues hold one bandwidth-delay product, or five without trimming.
+pub fn fit_to_network(config: &Config, transport: &mut Transport, rtt_ps: u64, nic_rate_bps: u64) {
+    let v = &config.values;
+    let mtu = u64::from(transport.payload + transport.data_overhead);
+    let bits = u128::from(rtt_ps) * u128::from(nic_rate_bps) / 1_000_000_000_000;
+    let bdp_packets = (bits as u64).div_ceil(8 * mtu).max(1);
+    let per_100g = |packets: u64| (u128::from(packets * mtu) * 100_000_000_000).div_ceil(u128::from(nic_rate_bps)) as u64;
+    if v.bool(KeyId::PortQueue) && transport.port_queue_per_100g == 0 {
+        let products = if transport.trimming { 1 } else { 5 };
+        transport.port_queue_per_100g = per_100g(products * bdp_packets);
+    }
+    if transport.cc != Cc::Nscc {
+        return;
+    }
+    let target_ps = scaled(v.float(KeyId::NsccTargetUs), PS_PER_US as f64);
+    transport.nscc = Nscc::of_network(rtt_ps, nic_rate_bps, transport.payload, target_ps, transport.trimming);
+    if !v.given(KeyId::EcnKminKb) {
+        transport.ecn_per_100g.kmin_bytes = per_100g(bdp_packets.div_ceil(5));
+    }
+    if !v.given(KeyId::EcnKmaxKb) {
+        transport.ecn_per_100g.kmax_bytes = per_100g((4 * bdp_packets).div_ceil(5));
+    }
+    if config.default_rto()
+        && let Some(queue) = transport.port_queue_for(nic_rate_bps)
+    {
+        transport.rto_ps = 15 * PS_PER_US + (u128::from(6 * 8 * queue) * 1_000_000_000_000 / u128::from(nic_rate_bps)) as u64;
     }
 }
 

@@ -8,9 +8,9 @@ use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, bef
 use super::lists::{fetch, fetch_rest, wire_pop, wire_push};
 use super::math::tx_time;
 use super::task;
-use super::transport::spraying::path_of;
-use super::transport::stream::{next_start, takes_any_order};
-use super::transport::{queue_pair, receiver, selective, sender};
+use super::transport::spraying::{next_entropy, path_of};
+use super::transport::stream::{is_uec, next_start, takes_any_order};
+use super::transport::{queue_pair, receiver, selective, sender, uec};
 use hyperfold_columns::{
     Exp, FlowIdx, FlowTx, FoldTrace, HOLDS, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta,
     mode, qp,
@@ -190,7 +190,9 @@ fn timeout(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     if due.is_some() {
         let e = &t.exps[0];
         let (max_retries, payload, adapter) = (e.rto_retries, e.payload, e.modes & mode::NS3_LOSS == 0);
-        if takes_any_order(e) {
+        if is_uec(e) {
+            uec::time_out(t, due);
+        } else if takes_any_order(e) {
             selective::time_out(t, due, event.t);
         } else {
             let tx = &mut t.flow_tx[due];
@@ -240,7 +242,11 @@ fn may_send(e: &Exp, tx: &FlowTx, paused: bool) -> bool {
     if takes_any_order(e) {
         return !paused
             && selective::has_data(e, tx)
-            && queue_pair::is_within_windows(tx, selective::outstanding(e, tx));
+            && if is_uec(e) {
+                uec::is_within_window(e, tx)
+            } else {
+                queue_pair::is_within_windows(tx, selective::outstanding(e, tx))
+            };
     }
     !paused && tx.snd_nxt < tx.size && queue_pair::is_within_windows(tx, tx.snd_nxt.wrapping_sub(tx.snd_una))
 }
@@ -338,7 +344,7 @@ fn next_packet(t: &mut Tables, f: FlowIdx) -> (u64, u32) {
     let seq = tx.snd_nxt;
     if takes_any_order(e) {
         if tx.lost > 0 {
-            return selective::take_lost(t, f);
+            return if is_uec(e) { uec::take_lost(t, f) } else { selective::take_lost(t, f) };
         }
         tx.snd_nxt += e.payload as u64;
         return (seq, (tx.send_end - seq).min(e.payload as u64) as u32);
@@ -365,6 +371,7 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     let row = &mut t.nics[n];
     row.free_head = free;
     row.free_n -= 1;
+    let asks = if is_uec(&t.exps[0]) { uec::asks(&t.exps[0], &t.flow_tx[f]) } else { 0 };
     let (seq, payload) = next_packet(t, f);
     let e = &t.exps[0];
     let row = &mut t.nics[n];
@@ -377,11 +384,18 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     let pk = &mut t.packets[p];
     pk.flow = f;
     pk.payload = payload;
-    pk.meta = wire | (kind::DATA << meta::KIND_SHIFT);
+    pk.meta = wire | (kind::DATA << meta::KIND_SHIFT) | asks;
     pk.path = tx.path_first;
     pk.in_port = PortIdx::NONE;
     if tx.n_paths > 1 {
-        pk.path += path_of(e, tx.flow_id, tx.n_sent, 0, tx.n_paths) * tx.path_len;
+        let path = if e.modes & mode::REPS == 0 {
+            path_of(e, tx.flow_id, tx.n_sent, 0, tx.n_paths)
+        } else {
+            let path = next_entropy(e, tx);
+            pk.meta |= path << meta::ENTROPY_SHIFT;
+            path
+        };
+        pk.path += path * tx.path_len;
     }
     tx.n_sent += 1;
     let details = &mut t.details[p];

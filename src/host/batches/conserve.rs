@@ -1,7 +1,7 @@
 //! Conservation laws, checked on every experiment that ends. A violation means that the simulator is wrong.
 
 use hyperfold_base::units::PS_PER_S;
-use hyperfold_columns::{FRAME_BYTES, NEVER, PacketIdx, SHARED_HEADER, Tables, kind, meta};
+use hyperfold_columns::{FRAME_BYTES, NEVER, PacketIdx, SHARED_HEADER, Tables, kind, meta, mode};
 use hyperfold_engine::cpu::transport::stream;
 
 /// A law that does not hold.
@@ -166,13 +166,14 @@ fn bits(t: &Tables) -> Result<(), Violation> {
     if words == 0 {
         return Ok(());
     }
-    for (f, bits) in t.psn_bits.chunks(2 * words).enumerate() {
+    for (f, bits) in t.psn_bits.chunks((t.exps[0].bits_of_qp() / 32) as usize).enumerate() {
         let (tx, rx) = (&t.flow_tx[f], &t.flow_rx[f]);
         let count = |bits: &[u32]| bits.iter().map(|word| word.count_ones()).sum::<u32>();
-        let (placed, known) = (count(&bits[..words]), count(&bits[words..]));
+        let (placed, known) = (count(&bits[..words]), count(&bits[words..2 * words]));
         let spread = ((tx.snd_nxt - tx.snd_una) / t.exps[0].payload as u64) as u32;
         let behind = ((rx.expected - tx.snd_una) / t.exps[0].payload as u64) as u32;
-        if placed != rx.beyond || known != tx.sacked || known > placed + behind || tx.sacked + tx.lost > spread {
+        let lost_differs = bits.get(2 * words..).is_some_and(|lost| !lost.is_empty() && count(lost) != tx.lost);
+        if lost_differs || placed != rx.beyond || known != tx.sacked || known > placed + behind || tx.sacked + tx.lost > spread {
             return Err(Violation::Bits {
                 flow: tx.flow_id,
                 placed,
@@ -274,9 +275,11 @@ fn walk(t: &Tables) -> Found {
         list(n.ack_head, false, true, &mut found);
         list(n.to_return, false, false, &mut found);
     }
+    // Control packets are charged to their in-port as others are.
+    let own_queues = t.exps[0].modes & mode::PORT_QUEUES != 0;
     for p in &t.ports {
         list(p.q_head, true, true, &mut found);
-        list(p.frame_head, false, false, &mut found);
+        list(p.frame_head, own_queues, own_queues, &mut found);
         list(p.to_return, false, false, &mut found);
     }
     for s in &t.switches {

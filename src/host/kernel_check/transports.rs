@@ -2,7 +2,7 @@
 //!
 //! Layer: host.
 
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Swift, Transport};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, Swift, Transport};
 
 const US: u64 = 1_000_000;
 
@@ -26,6 +26,7 @@ pub fn transport(cc: Cc) -> Transport {
         loss_recovery: LossRecovery::Adapter,
         nack_interval_ps: 20 * US,
         spray_in_turn: false,
+        recycles_paths: false,
         psn_range: 0,
         packet_threshold: 0,
         cnp_interval_ps: 0,
@@ -64,8 +65,11 @@ pub fn transport(cc: Cc) -> Transport {
             beta_q32: 3_435_973_837,
             max_mdf_q32: 1 << 31,
         },
+        nscc: Nscc::default(),
         ecn: true,
         pfc: true,
+        port_queue_per_100g: 0,
+        trimming: false,
         buffer_bytes: 2 << 20,
         tier_buffers: None,
         reserve_bytes: 4096,

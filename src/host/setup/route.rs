@@ -18,7 +18,7 @@ use hyperfold_network::routing::{
     FlowPaths, PayloadClock, RouteFile, Router, RoutingPolicy, flow_rtt_window, global_rtt_window, is_intra_server,
 };
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind, text};
-use hyperfold_network::transport::{LossRecovery, RttWindow, Transport, psn_range};
+use hyperfold_network::transport::{Cc, LossRecovery, RttWindow, Transport, psn_range};
 
 use crate::estimates::worked_out::{RanksWithTasks, WorkedOut};
 use crate::programs::job::Job;
@@ -147,6 +147,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         (_, None) => unreachable!("only routes of a file have no name"),
     };
     transport.spray_in_turn = policy.takes_turns();
+    transport.recycles_paths = policy.recycles();
     let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
     let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());
     let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());
@@ -181,6 +182,10 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     }
     let packet = PayloadClock { payload: transport.payload, clock_ps: transport.clock_ps };
     let own: Vec<RttWindow> = paths.iter().map(|p| flow_rtt_window(&network, p, packet)).collect();
+    if transport.cc == Cc::Nscc || config.values.bool(KeyId::PortQueue) {
+        let rtt_ps = global_rtt_window(&router, packet).rtt_ps;
+        spec::fit_to_network(config, &mut transport, rtt_ps, first_host_rate(&network));
+    }
     retransmission_timeout(config, &mut transport, &own, &mut notes);
     notes.extend(sparse_answers(&transport, &own));
     let rtt = if transport.global_rtt && !packet_flows.is_empty() {
@@ -245,7 +250,7 @@ fn several_paths(config: &Config, paths: &[FlowPaths]) -> Vec<String> {
     }
     let policy = config.values.text(KeyId::Policy);
     let mut notes = Vec::new();
-    if !config.values.is(KeyId::LossRecovery, "selective") {
+    if !config.values.is(KeyId::LossRecovery, "selective") && !config.values.is(KeyId::LossRecovery, "uec") {
         notes.push(format!(
             "routing.policy = \"{policy}\" lets packets of a flow overtake each other, and receivers here are go-back-N: they take reordering for \
              loss, and what follows is sent again (column retransmissions); adapters that take packets in any order have \

@@ -89,7 +89,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let rtts = case.options.rtt_cap as usize * case.flows.len();
     budget::announce_rows::<RttSample>("samples of round-trip times (output.rtt)", rtts as u64);
     t.rtts = vec![RttSample { at: 0, rtt: 0 }; rtts];
-    if tr.loss_recovery == LossRecovery::Selective {
+    if tr.takes_any_order() {
         psn_bits(&mut t, tr)?;
     }
     if tr.cc == Cc::Hpcc {
@@ -147,7 +147,7 @@ fn psn_bits(t: &mut OwnedTables, tr: &Transport) -> Result<(), BuildError> {
     }
     if let Some(&n) = posted.iter().find(|&&n| n >= psn::BYTE_MASK - tr.payload as u64) {
         return Err(BuildError::TooLarge {
-            what: "bytes of one queue pair with transport.loss_recovery = \"selective\"",
+            what: "bytes of one queue pair whose packets are taken in any order",
             n,
         });
     }
@@ -155,7 +155,7 @@ fn psn_bits(t: &mut OwnedTables, tr: &Transport) -> Result<(), BuildError> {
     let range = psn_range(windows, tr.psn_range) as u32;
     t.exps[0].psn_range = range;
     t.exps[0].packet_threshold = tr.packet_threshold;
-    let words = 2 * (range / 32) as usize * t.flow_tx.len();
+    let words = (t.exps[0].bits_of_qp() / 32) as usize * t.flow_tx.len();
     budget::announce_rows::<u32>("bits of packets in any order (transport.psn_range)", words as u64);
     t.psn_bits = vec![0; words];
     Ok(())
@@ -273,7 +273,11 @@ fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
         (case.graph.is_some_and(|g| g.fresh_qp), mode::FRESH_QP),
         (case.options.flow_level, mode::FLOW),
         (tr.loss_recovery == LossRecovery::Ns3, mode::NS3_LOSS),
-        (tr.loss_recovery == LossRecovery::Selective && !case.options.flow_level, mode::SELECTIVE),
+        (tr.takes_any_order() && !case.options.flow_level, mode::SELECTIVE),
+        (tr.loss_recovery == LossRecovery::Uec && !case.options.flow_level, mode::UEC),
+        (tr.port_queue_per_100g > 0 && !case.options.flow_level, mode::PORT_QUEUES),
+        (tr.trimming && !case.options.flow_level, mode::TRIMMING),
+        (tr.recycles_paths && !case.options.flow_level, mode::REPS),
         (tr.spray_in_turn, mode::IN_TURN),
     ] {
         modes |= if on { bit } else { 0 };
@@ -322,9 +326,21 @@ fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
     e.swift_ai_q16 = tr.swift.ai_q16;
     e.swift_beta_q32 = tr.swift.beta_q32;
     e.swift_max_mdf_q32 = tr.swift.max_mdf_q32;
+    e.nscc_rtt = tr.nscc.rtt_ps;
+    e.nscc_target = tr.nscc.target_ps;
+    e.nscc_low = tr.nscc.low_ps;
+    e.nscc_near = tr.nscc.near_bytes;
+    e.nscc_far = tr.nscc.far_bytes;
+    e.nscc_eta = tr.nscc.eta_bytes;
+    e.nscc_fast_q16 = tr.nscc.fast_q16;
+    e.nscc_md_q32 = tr.nscc.md_q32;
     e.reserve = tr.reserve_bytes;
     e.resume_offset = tr.resume_offset_bytes;
-    e.buffer = tr.tier_buffers.map_or(tr.buffer_bytes, |tiers| tiers.largest());
+    e.buffer = match tr.port_queue_per_100g {
+        0 => tr.tier_buffers.map_or(tr.buffer_bytes, |tiers| tiers.largest()),
+        // The queues limit what a switch holds.
+        _ => u64::MAX,
+    };
     e.rtt_cap = case.options.rtt_cap;
     for (i, &r) in rates.iter().enumerate() {
         if i < 4 {
@@ -400,7 +416,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             // Without PFC no pause is sent, so no headroom is needed.
             let headroom = if tr.pfc { headroom_bytes(link.rate_bps, link.delay_ps, max_wire) } else { 0 };
             headrooms += headroom;
-            let headroom = headroom.min(u32::MAX as u64 / 2) as u32;
+            let headroom = tr.port_queue_for(link.rate_bps).unwrap_or(headroom).min(u32::MAX as u64 / 2) as u32;
             let ecn = tr.ecn_for(link.rate_bps);
             let shift = alpha_shift(tr.pfc_alpha_shift, link.rate_bps, host_rate);
             let mbps = (link.rate_bps / BPS_PER_MBPS) as u32;
@@ -431,7 +447,8 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
         let fixed = headrooms + n as u64 * tr.reserve_bytes as u64;
         let buffer = tr.tier_buffers.map_or(tr.buffer_bytes, |buffers| buffers.of(tiers[node as usize], top));
         // A switch that no packet crosses needs no buffer.
-        if fixed > buffer && !case.flows.is_empty() && !case.options.flow_level {
+        let shares_buffer = tr.port_queue_per_100g == 0;
+        if fixed > buffer && shares_buffer && !case.flows.is_empty() && !case.options.flow_level {
             let switch = net.nodes[node as usize].id;
             return Err(BuildError::SmallBuffer {
                 switch,

@@ -17,7 +17,7 @@ pub use error::RouteError;
 pub use file::RouteFile;
 pub use hash::{EcmpKey, FlowKey, host_ip, node_seed};
 pub use path::FlowPaths;
-pub use policy::{Ecmp, PolicyKeys, ROUTING_POLICIES, RoutingPolicy, Spray, routing_policy};
+pub use policy::{Ecmp, Entropy, PolicyKeys, ROUTING_POLICIES, RoutingPolicy, Spray, routing_policy};
 pub use router::{Router, is_intra_server};
 pub use rtt::{PayloadClock, flow_rtt_window, global_rtt_window, path_rtt_window};
 pub use survey::Distances;

@@ -29,6 +29,11 @@ pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
     fn takes_turns(&self) -> bool {
         false
     }
+
+    /// Whether senders choose paths again on which packets arrived without a mark.
+    fn recycles(&self) -> bool {
+        false
+    }
 }
 
 /// Routes over one network. Cheap to make: next hops are searched per destination switch, when first needed.
@@ -207,6 +212,20 @@ impl<'a> Router<'a> {
             path.push(arc);
             switch = self.switch_at(arc);
         }
+    }
+
+    /// The shortest path from NIC arc `first` to NIC arc `last` that the hash chooses for packets with these UDP ports, source and destination.
+    pub fn path_of_ports(&self, first: ArcIdx, last: ArcIdx, ports: (u16, u16), seed: u32) -> Vec<ArcIdx> {
+        let mut path = vec![first];
+        if first == last {
+            return path;
+        }
+        let id = |node: NodeIdx| self.net.nodes[node as usize].id;
+        let key = EcmpKey::new(id(self.net.arc_from(first)), id(self.net.arc_to(last)), ports.0, ports.1);
+        let table = self.table(self.edge_class[self.switch_at(last ^ 1) as usize]);
+        self.walk(table, self.switch_at(first), key, seed, &mut path);
+        path.push(last);
+        path
     }
 
     /// The shortest path that the hash chooses, hop by hop. `link` selects one of the links that the hosts may use; with `None` the hash chooses.

@@ -3,5 +3,6 @@
 pub mod dcqcn;
 pub mod dctcp;
 pub mod hpcc;
+pub mod nscc;
 pub mod swift;
 pub mod timely;

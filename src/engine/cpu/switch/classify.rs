@@ -24,7 +24,7 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
         arrivals += row.arr_n;
     }
     let mut independent = sw.congested_n == 0;
-    if independent && arrivals > 0 {
+    if independent && arrivals > 0 && e.modes & mode::PORT_QUEUES == 0 {
         let free = sw.shared_size.saturating_sub(shared);
         for p in sw.ports() {
             let row = &t.ports[p];

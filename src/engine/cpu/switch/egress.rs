@@ -78,7 +78,7 @@ pub fn idle(t: &mut Tables, port: PortIdx, event: &TimedEvent) -> bool {
 
 /// Adds the queue's length times its duration up to `now` to the port's sum, before the length changes.
 #[inline]
-fn integrate(t: &mut Tables, port: PortIdx, now: u64) {
+pub fn integrate(t: &mut Tables, port: PortIdx, now: u64) {
     if t.exps[0].modes & mode::LINKS == 0 {
         return;
     }
@@ -133,18 +133,26 @@ pub fn send_frame_if_idle(t: &mut Tables, port: PortIdx, event: &TimedEvent) {
     }
 }
 
-/// Sends the first waiting pause frame.
+/// Sends the first waiting pause frame, or control packet.
 #[inline(never)]
 fn start_frame(t: &mut Tables, port: PortIdx, event: &TimedEvent) {
     let row = &mut t.ports[port];
     let p = row.frame_head;
-    row.frame_head = t.packets[p].next;
+    let pk = &t.packets[p];
+    let (in_port, pk_meta) = (pk.in_port, pk.meta);
+    row.frame_head = pk.next;
     if row.frame_head.is_none() {
         row.frame_tail = PacketIdx::NONE;
     }
     row.frames -= 1;
-    let (rate, clock) = (row.rate, t.exps[0].clock_ps as u64);
-    transmit(t, port, p, FRAME_BYTES, tx_time(FRAME_BYTES, rate, clock), event);
+    let wire = pk_meta & meta::WIRE_MASK;
+    if (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::FRAME {
+        row.hops += 1;
+        let word = (SHARED_HEADER + in_port.0) as usize;
+        t.shared[word] = t.shared[word].wrapping_sub(wire);
+    }
+    let x = duration(t, port, wire);
+    transmit(t, port, p, wire, x, event);
 }
 
 /// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order. Returns the same as [`start_next`].

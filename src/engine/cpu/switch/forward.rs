@@ -3,8 +3,9 @@
 
 use super::egress::{PortEvent, TimedEvent, completion_time, enqueue, idle, on_frame, start_next};
 use super::plan::request_word;
+use super::port_queue;
 use crate::cpu::lists::{arrival_time, merge};
-use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
+use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, mode};
 
 /// Merges all packets that the ingresses planned for `port` into one list, by time. Ties go to the lower ingress. Returns the head of the list.
 pub fn gather(t: &mut Tables, port: PortIdx) -> PacketIdx {
@@ -51,6 +52,7 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
     t.ports[port].arr_bytes = 0;
     t.ports[port].arr_n = 0;
     let mut list = gather(t, port);
+    let own_queue = t.exps[0].modes & mode::PORT_QUEUES != 0;
     loop {
         // Times are compared first. Lineages are read only if two events happen at the same time.
         let (completes, arrives) = (completion_time(t, port), arrival_time(t, list));
@@ -72,12 +74,16 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
                 kind = frame;
             }
         }
-        let event = TimedEvent { t: now, kind };
+        let mut event = TimedEvent { t: now, kind };
         let starts = match kind {
             PortEvent::Completion(_) => true,
             PortEvent::Arrival(p) => {
                 list = t.packets[p].next;
-                enqueue(t, port, p, now);
+                if own_queue {
+                    event.kind = PortEvent::Arrival(port_queue::join(t, port, p, now));
+                } else {
+                    enqueue(t, port, p, now);
+                }
                 idle(t, port, &event)
             }
             PortEvent::Frame(_, p) => {

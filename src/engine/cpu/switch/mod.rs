@@ -9,4 +9,5 @@ pub mod forward;
 pub mod forward_joint;
 pub mod mmu;
 pub mod plan;
+pub mod port_queue;
 pub mod whole_switch;

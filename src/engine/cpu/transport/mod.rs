@@ -9,3 +9,4 @@ pub mod selective;
 pub mod sender;
 pub mod spraying;
 pub mod stream;
+pub mod uec;

@@ -1,6 +1,7 @@
 //! A queue pair at its NIC: its creation, its initial state, and its place in the NIC's order (twin: `shaders/queue_pair.wgsl`).
 
 use super::rate::set_rate;
+use crate::cpu::cc::nscc;
 use crate::cpu::math::{ONE_Q32, ONE_Q48};
 use hyperfold_columns::{FlowIdx, FlowTx, LOSS_WINDOW_PACKETS, NEVER, NicIdx, Tables, cc, qp};
 
@@ -32,6 +33,9 @@ pub fn reset_cc(t: &mut Tables, n: NicIdx, f: FlowIdx) {
     tx.t_dec = NEVER;
     tx.t_inc = NEVER;
     set_rate(t, f, line, line);
+    if t.exps[0].cc == cc::NSCC {
+        nscc::reset(t, n, f);
+    }
 }
 
 /// Appends queue pair `f` to the round-robin order of its NIC.

@@ -1,6 +1,7 @@
 //! The receiving side of a queue pair (twin: `shaders/receiver.wgsl`).
 
 use super::spraying::path_of;
+use super::uec::{self, Answer};
 use super::{selective, stream};
 use crate::cpu::key::EventKey;
 use crate::cpu::task;
@@ -63,13 +64,16 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
     let rx = &mut t.flow_rx[pk.flow];
     rx.arrived_bytes += pk.payload as u64;
     let arrived = rx.msg;
-    let (answer, due, offset) = if stream::takes_any_order(e) {
+    let Answer { kind: answer, due, seq } = if stream::is_uec(e) {
+        uec::answer(e, rx, &mut t.psn_bits, pk.flow, pk, details.seq)
+    } else if stream::takes_any_order(e) {
         let is_expected = details.seq == rx.expected;
         let (at_once, offset) = selective::take_in(e, rx, &mut t.psn_bits, pk.flow, details.seq);
-        (kind::ACK, (is_expected && is_ack_due(e, rx)) || at_once, offset)
+        let due = (is_expected && is_ack_due(e, rx)) || at_once;
+        Answer { kind: kind::ACK, due, seq: rx.expected | (offset << psn::OFFSET_SHIFT) }
     } else {
         let (answer, due) = take_in_order(e, rx, details.seq, pk.payload, now);
-        (answer, due, 0)
+        Answer { kind: answer, due, seq: rx.expected }
     };
     while rx.msg.is_some() && rx.expected >= rx.msg_end {
         rx.msg = t.tasks.message(rx.msg).follow;
@@ -81,17 +85,25 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
     if !due {
         pk.next = rx.held;
         rx.held = p;
+        debug_assert_eq!(arrived, next, "the end of a message is answered");
         return false;
     }
-    let mut pk_meta = e.ack_bytes | (answer << meta::KIND_SHIFT) | (pk.meta & (meta::INT_MASK << meta::INT_SHIFT));
+    let mut pk_meta = e.ack_bytes | (answer << meta::KIND_SHIFT);
+    pk_meta |=
+        if stream::is_uec(e) { uec::answer_meta(pk.meta) } else { pk.meta & (meta::INT_MASK << meta::INT_SHIFT) };
     if pk.meta & meta::MARKED != 0 && (e.cnp_interval == 0 || now >= rx.cnp_t) {
         pk_meta |= meta::CNP;
         rx.cnp_t = now + e.cnp_interval;
     }
     pk.meta = pk_meta;
-    details.seq = rx.expected | (offset << psn::OFFSET_SHIFT);
-    pk.set_records(rx.held);
-    rx.held = PacketIdx::NONE;
+    details.seq = seq;
+    if answer == kind::NACK && stream::is_uec(e) {
+        // It names no packet that has arrived.
+        pk.set_records(PacketIdx::NONE);
+    } else {
+        pk.set_records(rx.held);
+        rx.held = PacketIdx::NONE;
+    }
     pk.path = rx.path_first;
     if rx.n_paths > 1 {
         pk.path += path_of(e, rx.flow_id, rx.n_acks, 1, rx.n_paths) * rx.path_len;

@@ -8,7 +8,7 @@ use super::stream::{next_start, reach};
 use hyperfold_columns::{Column, Exp, FlowIdx, FlowRx, FlowTx, LOSS_WINDOW_PACKETS, Tables, psn};
 
 /// Number of bits in a word of `psn_bits`.
-const WORD_BITS: u32 = 32;
+pub(super) const WORD_BITS: u32 = 32;
 
 /// What an acknowledgement brings.
 #[derive(Clone, Copy, Debug)]
@@ -33,13 +33,13 @@ pub fn has_data(e: &Exp, tx: &FlowTx) -> bool {
 }
 
 /// Word and bit of `position` in the receiver's bits of queue pair `f`.
-fn receiver_bit(e: &Exp, f: FlowIdx, position: u64) -> (usize, u32) {
+pub(super) fn receiver_bit(e: &Exp, f: FlowIdx, position: u64) -> (usize, u32) {
     let slot = ((position / e.payload as u64) % e.psn_range as u64) as u32;
-    ((f.0 * (2 * e.psn_range / WORD_BITS) + slot / WORD_BITS) as usize, 1 << (slot % WORD_BITS))
+    ((f.0 * (e.bits_of_qp() / WORD_BITS) + slot / WORD_BITS) as usize, 1 << (slot % WORD_BITS))
 }
 
 /// Word and bit of `position` in the sender's bits of queue pair `f`.
-fn sender_bit(e: &Exp, f: FlowIdx, position: u64) -> (usize, u32) {
+pub(super) fn sender_bit(e: &Exp, f: FlowIdx, position: u64) -> (usize, u32) {
     let (word, bit) = receiver_bit(e, f, position);
     (word + (e.psn_range / WORD_BITS) as usize, bit)
 }

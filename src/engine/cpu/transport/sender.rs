@@ -2,8 +2,9 @@
 
 use super::queue_pair::{halve_loss_window, step_back};
 use super::selective::{self, News};
-use super::stream::{reach, takes_any_order};
-use crate::cpu::cc::{dcqcn, dctcp, hpcc, swift, timely};
+use super::stream::{is_uec, reach, takes_any_order};
+use super::uec;
+use crate::cpu::cc::{dcqcn, dctcp, hpcc, nscc, swift, timely};
 use crate::cpu::key::EventKey;
 use crate::cpu::math::hash32;
 use crate::cpu::task;
@@ -29,7 +30,11 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
         let (seq, sent_at) = (t.details[p].seq, t.details[p].sent_at);
         let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
         let before = t.flow_tx[f].snd_una;
-        let (seq, News { acked, loss }) = if takes_any_order(&t.exps[0]) {
+        let mut uec_news = uec::News { packets: 0, nacked: false };
+        let (seq, News { acked, loss }) = if is_uec(&t.exps[0]) {
+            uec_news = uec::on_answer(t, f, p);
+            (seq, News { acked: uec_news.packets * t.exps[0].payload as u64, loss: false })
+        } else if takes_any_order(&t.exps[0]) {
             let news = selective::acknowledge(t, f, seq, sent_at, event.t);
             t.details[p].seq = seq & psn::BYTE_MASK;
             (seq & psn::BYTE_MASK, news)
@@ -42,15 +47,17 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
         if acked > 0 && !loss && tx.loss_window != 0 {
             grow_loss_window(tx, e.payload, sent_at, event.t);
         }
-        let progress = tx.snd_una > before;
+        let progress = tx.snd_una > before || is_uec(e) && (acked > 0 || uec_news.nacked);
         if tx.snd_una >= tx.snd_nxt {
             tx.rto_at = NEVER;
         } else if progress {
-            if tx.rto_at == NEVER {
+            // What is missing was sent before the packet that is answered.
+            let rto_at = if is_uec(e) { event.t.max(sent_at + e.rto) } else { event.t + e.rto };
+            if tx.rto_at > rto_at {
                 let row = &mut t.nics[n];
-                row.rto = row.rto.min(event.t + e.rto);
+                row.rto = row.rto.min(rto_at);
             }
-            tx.rto_at = event.t + e.rto;
+            tx.rto_at = rto_at;
         }
         if tx.snd_una >= tx.size {
             finish(t, f, event.t);
@@ -65,6 +72,10 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
             cc::TIMELY => timely::on_ack(t, n, f, seq, rtt),
             cc::DCTCP => dctcp::on_ack(t, n, f, seq, pk.meta & meta::CNP != 0),
             cc::SWIFT => swift::on_ack(t, n, f, acked, rtt, loss, event.t),
+            cc::NSCC => {
+                let answer = nscc::RoundTrip { rtt, marked: pk.meta & meta::CNP != 0, is_nack: nack };
+                nscc::on_answer(t, n, f, uec_news, answer, event.t);
+            }
             _ => {}
         }
         let oldest_after = t.flow_tx[f].msg_ack;

@@ -8,6 +8,12 @@ pub fn takes_any_order(e: &Exp) -> bool {
     e.modes & mode::SELECTIVE != 0
 }
 
+/// Whether receivers and senders are those of Ultra Ethernet, which take packets in any order too.
+#[inline]
+pub fn is_uec(e: &Exp) -> bool {
+    e.modes & mode::UEC != 0
+}
+
 /// The byte at which a message begins that follows one which ends at byte `end`. Where packets are taken in any order, it is a multiple of the payload.
 #[inline]
 pub fn next_start(e: &Exp, end: u64) -> u64 {

@@ -35,10 +35,12 @@
 
 mod destination;
 mod ecmp;
+mod entropy;
 mod round_robin;
 mod spray;
 
 pub use ecmp::Ecmp;
+pub use entropy::Entropy;
 pub use spray::Spray;
 
 use super::error::RouteError;
@@ -54,7 +56,7 @@ use hyperfold_base::{by_name, for_each_routing_policy};
 pub struct PolicyKeys {
     /// Seed of hashes; 1 hashes as the reference does.
     pub seed: u32,
-    /// Most paths that a flow is sprayed over, at least 1.
+    /// Most paths that a flow is sprayed over, or number of its entropies; at least 1.
     pub max_paths: u32,
 }
 
