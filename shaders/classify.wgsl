@@ -16,7 +16,7 @@ fn classify(s: u32) {
         arrivals += ports[port_base + p].arr_n;
     }
     var independent = switches[sw].congested_n == 0u;
-    if independent && arrivals > 0u {
+    if independent && arrivals > 0u && !has_port_queues() {
         let free = sub_sat(switches[sw].shared_size, shared_sum);
         let max_wire = switches[sw].max_wire;
         for (var p = port_first; p < port_end; p++) {

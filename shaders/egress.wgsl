@@ -90,7 +90,7 @@ fn start_next(port: u32, event: EventKey, joint: bool) {
     egress_transmit(port, p, wire, x, event);
 }
 
-// Takes the first waiting pause frame, to be sent. Returns its bytes.
+// Takes the first waiting pause frame or control packet, to be sent. Returns its bytes.
 fn start_frame(port: u32) -> u32 {
     let row = port_base + port;
     let frame = packets[packet_base + held.frame_head];
@@ -99,7 +99,12 @@ fn start_frame(port: u32) -> u32 {
         ports[row].frame_tail = NONE;
     }
     ports[row].frames -= 1u;
-    return frame.meta_ & META_WIRE_MASK;
+    let wire = frame.meta_ & META_WIRE_MASK;
+    if packet_kind(frame.meta_) != KIND_FRAME {
+        ports[row].hops += 1lu;
+        atomicSub(&shared_words[ingress_word(frame.in_port)], wire);
+    }
+    return wire;
 }
 
 // Takes the head of the queue, to be sent: counters, mark, resume test, telemetry, in the reference's order. Returns its bytes.

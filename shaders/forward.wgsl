@@ -129,7 +129,11 @@ fn forward(port: u32, end: u64) {
             let wire = arrival.meta_ & META_WIRE_MASK;
             list = arrival.next;
             arrival = packet_row(list);
-            enqueue(port, p, wire, next.t);
+            if has_port_queues() {
+                join(port, p, wire, next.t);
+            } else {
+                enqueue(port, p, wire, next.t);
+            }
             start = idle(port, next);
         } else if first.what == AT_FRAME {
             let p = held.in_frames;

@@ -184,7 +184,9 @@ fn timeout(n: u32, event: EventKey) -> bool {
         let tx = flow_base + due;
         let retries = flow_tx[tx].retries + 1u;
         flow_tx[tx].retries = retries;
-        if takes_any_order() {
+        if is_uec() {
+            uec_time_out(due);
+        } else if takes_any_order() {
             time_out(due, event.t);
         } else {
             if !has_mode(MODE_NS3_LOSS) {
@@ -239,7 +241,13 @@ fn may_send(tx: u32, paused: bool) -> bool {
         return false;
     }
     if takes_any_order() {
-        return has_data(tx) && is_within_windows(tx, outstanding(tx));
+        if !has_data(tx) {
+            return false;
+        }
+        if is_uec() {
+            return is_within_window(tx);
+        }
+        return is_within_windows(tx, outstanding(tx));
     }
     let snd_nxt = flow_tx[tx].snd_nxt;
     return snd_nxt < flow_tx[tx].size && is_within_windows(tx, snd_nxt - flow_tx[tx].snd_una);
@@ -338,6 +346,9 @@ fn next_packet(f: u32) -> NextPacket {
     let tx = flow_base + f;
     let any_order = takes_any_order();
     if any_order && flow_tx[tx].lost > 0u {
+        if is_uec() {
+            return uec_take_lost(f);
+        }
         return take_lost(f);
     }
     let seq = flow_tx[tx].snd_nxt;
@@ -357,6 +368,10 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
     let tx = flow_base + f;
     own.free_head = packets[pk].next;
     own.free_n -= 1u;
+    var asking = 0u;
+    if is_uec() {
+        asking = asks(tx);
+    }
     let next = next_packet(f);
     let payload = next.payload;
     let wire = payload + exp_data_overhead;
@@ -373,13 +388,21 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
     details[pk].seq = next.seq;
     details[pk].sent_at = event.t;
     packets[pk].payload = payload;
-    packets[pk].meta_ = wire | (KIND_DATA << META_KIND_SHIFT);
+    var meta_word = wire | (KIND_DATA << META_KIND_SHIFT) | asking;
     packets[pk].in_port = NONE;
     var path = flow_tx[tx].path_first;
     let n_paths = flow_tx[tx].n_paths;
     if n_paths > 1u {
-        path += path_of(flow_tx[tx].flow_id, flow_tx[tx].n_sent, 0u, n_paths) * flow_tx[tx].path_len;
+        var chosen: u32;
+        if ULTRA_ETHERNET && has_mode(MODE_REPS) {
+            chosen = next_entropy(tx);
+            meta_word |= chosen << META_ENTROPY_SHIFT;
+        } else {
+            chosen = path_of(flow_tx[tx].flow_id, flow_tx[tx].n_sent, 0u, n_paths);
+        }
+        path += chosen * flow_tx[tx].path_len;
     }
+    packets[pk].meta_ = meta_word;
     packets[pk].path = path;
     flow_tx[tx].n_sent += 1u;
     if flow_tx[tx].rto_at == NEVER {

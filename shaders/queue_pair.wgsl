@@ -35,6 +35,9 @@ fn reset_cc(n: u32, f: u32) {
     } else {
         flow_tx[tx].win = max(flow_tx[tx].window, 1lu);
     }
+    if is_uec() {
+        nscc_reset(n, f);
+    }
 }
 
 // Puts queue pair `f` at the end of its NIC's turn.

@@ -62,19 +62,25 @@ fn on_data(n: u32, p: u32, now: u64) -> bool {
     flow_rx[rx].arrived_bytes += u64(payload);
     var answer = KIND_ACK;
     var due = false;
-    var offset = 0lu;
-    if takes_any_order() {
+    var answer_seq = 0lu;
+    if is_uec() {
+        let taken = uec_answer(f, packets[pk].meta_, seq);
+        answer = taken.kind;
+        due = taken.due;
+        answer_seq = taken.seq;
+    } else if takes_any_order() {
         let is_expected = seq == flow_rx[rx].expected;
         let taken = take_in(f, seq);
         if is_expected {
             due = is_ack_due(rx);
         }
         due = due || taken.at_once;
-        offset = taken.offset;
+        answer_seq = flow_rx[rx].expected | (taken.offset << PSN_OFFSET_SHIFT);
     } else {
         let taken = take_in_order(rx, seq, payload, now);
         answer = taken.kind;
         due = taken.due;
+        answer_seq = flow_rx[rx].expected;
     }
     let arrived = flow_rx[rx].msg;
     var msg = arrived;
@@ -96,16 +102,26 @@ fn on_data(n: u32, p: u32, now: u64) -> bool {
         return false;
     }
     let old_meta = packets[pk].meta_;
-    var new_meta = exp_ack_bytes | (answer << META_KIND_SHIFT) | (old_meta & (META_INT_MASK << META_INT_SHIFT));
+    var new_meta = exp_ack_bytes | (answer << META_KIND_SHIFT);
+    if is_uec() {
+        new_meta |= answer_meta(old_meta);
+    } else {
+        new_meta |= old_meta & (META_INT_MASK << META_INT_SHIFT);
+    }
     let cnp_interval = exps[exp_row].cnp_interval;
     if (old_meta & META_MARKED) != 0u && (cnp_interval == 0lu || now >= flow_rx[rx].cnp_t) {
         new_meta |= META_CNP;
         flow_rx[rx].cnp_t = now + cnp_interval;
     }
     packets[pk].meta_ = new_meta;
-    details[pk].seq = flow_rx[rx].expected | (offset << PSN_OFFSET_SHIFT);
-    packets[pk].payload = flow_rx[rx].held;
-    flow_rx[rx].held = NONE;
+    details[pk].seq = answer_seq;
+    // A NACK of Ultra Ethernet names no packet that has arrived.
+    if answer == KIND_NACK && is_uec() {
+        packets[pk].payload = NONE;
+    } else {
+        packets[pk].payload = flow_rx[rx].held;
+        flow_rx[rx].held = NONE;
+    }
     var path = flow_rx[rx].path_first;
     let n_paths = flow_rx[rx].n_paths;
     if n_paths > 1u {

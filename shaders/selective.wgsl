@@ -39,7 +39,9 @@ fn has_data(tx: u32) -> bool {
 fn receiver_bit(f: u32, pos: u64) -> PsnBit {
     let range = exps[exp_row].psn_range;
     let slot = u32((pos / u64(exp_payload)) % u64(range));
-    return PsnBit(bits_base + f * (2u * range / WORD_BITS) + slot / WORD_BITS, 1u << (slot % WORD_BITS));
+    // Ultra Ethernet has a third set.
+    let sets = select(2u, 3u, is_uec());
+    return PsnBit(bits_base + f * (sets * range / WORD_BITS) + slot / WORD_BITS, 1u << (slot % WORD_BITS));
 }
 
 // Word and bit of position `pos` in the sender's bits of queue pair `f`.

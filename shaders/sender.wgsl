@@ -19,12 +19,17 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
         let before = flow_tx[flow_base + f].snd_una;
         var seq = details[pk].seq;
         var news: News;
-        if takes_any_order() {
+        var uec_news: UecNews;
+        let nack = packet_kind(meta_word) == KIND_NACK;
+        if is_uec() {
+            uec_news = uec_on_answer(f, p);
+            news = News(uec_news.packets * u64(exp_payload), false);
+        } else if takes_any_order() {
             news = acknowledge(f, seq, sent_at, event.t);
             seq &= PSN_BYTE_MASK;
             details[pk].seq = seq;
         } else {
-            let loss = packet_kind(meta_word) == KIND_NACK && is_news(f, sent_at);
+            let loss = nack && is_news(f, sent_at);
             news = News(advance_una(f, seq, loss, event.t), loss);
         }
         let tx = flow_base + f;
@@ -34,9 +39,13 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
         let una = flow_tx[tx].snd_una;
         if una >= flow_tx[tx].snd_nxt {
             flow_tx[tx].rto_at = NEVER;
-        } else if una > before {
-            let rto_at = event.t + exps[exp_row].rto;
-            if flow_tx[tx].rto_at == NEVER {
+        } else if una > before || (is_uec() && (news.acked > 0lu || uec_news.nacked)) {
+            var rto_at = event.t + exps[exp_row].rto;
+            if is_uec() {
+                // What is missing was sent before the packet that is answered.
+                rto_at = max(event.t, sent_at + exps[exp_row].rto);
+            }
+            if flow_tx[tx].rto_at > rto_at {
                 own.rto = min(own.rto, rto_at);
             }
             flow_tx[tx].rto_at = rto_at;
@@ -45,7 +54,7 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
             finish(tx, event.t);
         }
         var rtt = 0lu;
-        if exp_cc == CC_TIMELY || exp_cc == CC_SWIFT || exp_rtt_cap > 0u {
+        if exp_cc == CC_TIMELY || exp_cc == CC_SWIFT || is_uec() || exp_rtt_cap > 0u {
             rtt = event.t - details[pk].sent_at;
         }
         if exp_rtt_cap > 0u {
@@ -69,6 +78,9 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
             }
             default: {
             }
+        }
+        if is_uec() {
+            nscc_on_answer(n, f, uec_news, RoundTrip(rtt, cnp, nack), event.t);
         }
         acknowledged(oldest, flow_tx[flow_base + f].msg_ack);
     }

@@ -5,6 +5,11 @@ fn takes_any_order() -> bool {
     return has_mode(MODE_SELECTIVE);
 }
 
+// Whether receivers and senders are those of Ultra Ethernet, which take packets in any order too.
+fn is_uec() -> bool {
+    return ULTRA_ETHERNET && has_mode(MODE_UEC);
+}
+
 // The byte at which a message begins that follows one which ends at byte `end`. Where packets are taken in any order, it is a multiple of the payload.
 fn next_start(end: u64) -> u64 {
     if !takes_any_order() {

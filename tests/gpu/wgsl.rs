@@ -5,11 +5,12 @@ use std::fmt::Write;
 
 use hyperfold_columns::TABLES;
 use hyperfold_columns::wgsl::column;
+use hyperfold_engine::gpu::source::KernelParts;
 use hyperfold_engine::gpu::{rates, source};
 use hyperfold_engine::systems::SYSTEMS;
 
 fn module() -> naga::Module {
-    let text = source::compose(128).unwrap();
+    let text = source::compose(128, KernelParts::ALL).unwrap();
     source::validate(&text).unwrap_or_else(|e| panic!("{e}")).0
 }
 
@@ -65,7 +66,7 @@ fn an_array_has_one_name() {
 
 #[test]
 fn tables_are_written_by_the_systems_that_may() {
-    let text = source::compose(128).unwrap();
+    let text = source::compose(128, KernelParts::ALL).unwrap();
     let (module, info) = source::validate(&text).unwrap_or_else(|e| panic!("{e}"));
     let mut writers: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (i, entry) in module.entry_points.iter().enumerate() {

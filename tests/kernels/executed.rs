@@ -3,7 +3,7 @@
 use std::sync::OnceLock;
 
 use hyperfold_columns::{OwnedTables, TABLES, Tables};
-use hyperfold_engine::gpu::source::{compose, validate};
+use hyperfold_engine::gpu::source::{KernelParts, compose, validate};
 use hyperfold_engine::systems::SYSTEMS;
 use hyperfold_interpreter::{ComputeKernel, Dispatched, KernelDispatch};
 
@@ -20,12 +20,12 @@ pub struct Kernels {
 impl Kernels {
     /// The kernels as a device gets them, but for what `change` does to their text.
     pub fn changed(change: impl Fn(String) -> String) -> Kernels {
-        Kernels::of(&change(compose(WORKGROUP).expect("a usable size")), WORKGROUP)
+        Kernels::of(&change(compose(WORKGROUP, KernelParts::ALL).expect("a usable size")), WORKGROUP)
     }
 
-    /// The kernels as a device gets them, with workgroups of `lanes` invocations.
+    /// The kernels without Ultra Ethernet as a device gets them, with workgroups of `lanes` invocations.
     pub fn wide(lanes: u32) -> Kernels {
-        Kernels::of(&compose(lanes).expect("a usable size"), lanes)
+        Kernels::of(&compose(lanes, KernelParts::USUAL).expect("a usable size"), lanes)
     }
 
     fn of(text: &str, lanes: u32) -> Kernels {

@@ -46,6 +46,7 @@ fn task_graphs_end_as_on_the_cpu() {
         .chain(random::SWIFT..random::SWIFT + 5)
         .chain(random::SELECTIVE..random::SELECTIVE + 12)
         .chain(random::CHANGES..random::CHANGES + 12)
+        .chain(random::UEC..random::UEC + 12)
     {
         let g = gpu_graphs::case(seed);
         all_orders(&g.name, &gpu_graphs::tables(&g, BuildOptions::default()).tables);

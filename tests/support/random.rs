@@ -339,6 +339,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         Cc::Hpcc => (90, 88),
         Cc::Timely | Cc::Swift => (56, 60),
         Cc::None | Cc::Dcqcn | Cc::Dctcp => (48, 60),
+        Cc::Nscc => (64, 64),
     };
     let pfc = rng.chance(70);
     let windowed = matches!(cc, Cc::Hpcc | Cc::Dctcp | Cc::Swift) != rng.chance(20);

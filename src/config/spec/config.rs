@@ -425,14 +425,20 @@ fn check_ultra_ethernet(v: &Values) -> Result<(), Conflict> {
         return fail(KeyId::Pfc, "with transport.port_queue there is no shared buffer that could pause anybody: false");
     }
     if v.bool(KeyId::PortQueue) && v.bool(KeyId::Trimming) && !uec {
-        return fail(KeyId::Trimming, "only receivers of transport.loss_recovery = \"uec\" understand trimmed packets: false");
+        return fail(
+            KeyId::Trimming,
+            "only receivers of transport.loss_recovery = \"uec\" understand trimmed packets: false",
+        );
     }
     let entropies = v.is(KeyId::Policy, "entropy") || v.is(KeyId::Policy, "reps");
     if entropies && v.int(KeyId::MaxPaths) > 256 {
         return fail(KeyId::MaxPaths, "a flow has at most 256 entropies");
     }
     if v.is(KeyId::Policy, "reps") && !uec {
-        return fail(KeyId::Policy, "\"reps\" needs ACKs that carry entropies: transport.cc = \"nscc\"; \"entropy\" goes with any");
+        return fail(
+            KeyId::Policy,
+            "\"reps\" needs ACKs that carry entropies: transport.cc = \"nscc\"; \"entropy\" goes with any",
+        );
     }
     Ok(())
 }

@@ -148,7 +148,8 @@ pub fn fit_to_network(config: &Config, transport: &mut Transport, rtt_ps: u64, n
     let mtu = u64::from(transport.payload + transport.data_overhead);
     let bits = u128::from(rtt_ps) * u128::from(nic_rate_bps) / 1_000_000_000_000;
     let bdp_packets = (bits as u64).div_ceil(8 * mtu).max(1);
-    let per_100g = |packets: u64| (u128::from(packets * mtu) * 100_000_000_000).div_ceil(u128::from(nic_rate_bps)) as u64;
+    let per_100g =
+        |packets: u64| (u128::from(packets * mtu) * 100_000_000_000).div_ceil(u128::from(nic_rate_bps)) as u64;
     if v.bool(KeyId::PortQueue) && transport.port_queue_per_100g == 0 {
         let products = if transport.trimming { 1 } else { 5 };
         transport.port_queue_per_100g = per_100g(products * bdp_packets);
@@ -167,7 +168,8 @@ pub fn fit_to_network(config: &Config, transport: &mut Transport, rtt_ps: u64, n
     if config.default_rto()
         && let Some(queue) = transport.port_queue_for(nic_rate_bps)
     {
-        transport.rto_ps = 15 * PS_PER_US + (u128::from(6 * 8 * queue) * 1_000_000_000_000 / u128::from(nic_rate_bps)) as u64;
+        transport.rto_ps =
+            15 * PS_PER_US + (u128::from(6 * 8 * queue) * 1_000_000_000_000 / u128::from(nic_rate_bps)) as u64;
     }
 }
 

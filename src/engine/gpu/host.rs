@@ -12,7 +12,7 @@ use super::kernels::{EntryPoint, Kernels};
 use super::pack::DeviceLimits;
 use super::rates::DeviceRates;
 use super::slab::Slab;
-use super::source;
+use super::source::{self, KernelParts};
 use crate::grow::TooManyPackets;
 use crate::is_final;
 use crate::systems::{RunCondition, SYSTEMS, SystemRows};
@@ -100,6 +100,8 @@ pub struct GpuEngine {
     pub(super) queue: wgpu::Queue,
     pub(super) faults: Faults,
     pub(super) kernels: Kernels,
+    /// Kernels with other parts, for batches that need these.
+    other_kernels: Option<Kernels>,
     /// Batch sizes that the device allows, and those that the caller allows.
     device_limits: DeviceLimits,
     pub(super) batch_limits: DeviceLimits,
@@ -144,7 +146,8 @@ impl GpuEngine {
             return Err(RunError::TooFewBindings { found, needed });
         }
         let faults = Faults::watch(&device);
-        let kernels = Kernels::new(&device, &faults, workgroup.min(limits.max_compute_invocations_per_workgroup))?;
+        let workgroup = workgroup.min(limits.max_compute_invocations_per_workgroup);
+        let kernels = Kernels::new(&device, &faults, workgroup, KernelParts::USUAL)?;
         let batch_limits = DeviceLimits {
             table_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
             total_bytes: u64::MAX,
@@ -158,6 +161,7 @@ impl GpuEngine {
             queue,
             faults,
             kernels,
+            other_kernels: None,
             device_limits: batch_limits,
             batch_limits,
             work,
@@ -306,9 +310,26 @@ impl GpuEngine {
     /// # Errors
     /// It fails as [`GpuEngine::new`] does.
     pub fn change_kernels(&mut self, change: impl FnOnce(String) -> String) -> Result<(), RunError> {
-        let workgroup = self.kernels.workgroup;
-        let text = change(source::compose(workgroup)?);
-        self.kernels = Kernels::of_text(&self.device, &self.faults, workgroup, text)?;
+        let (workgroup, parts) = (self.kernels.workgroup, self.kernels.parts);
+        let text = change(source::compose(workgroup, parts)?);
+        self.kernels = Kernels::of_text(&self.device, &self.faults, workgroup, parts, text)?;
+        Ok(())
+    }
+
+    /// Takes up the kernels that have the parts that `batch` needs.
+    ///
+    /// # Errors
+    /// The device refuses them.
+    pub(super) fn choose_kernels(&mut self, batch: &[Tables]) -> Result<(), RunError> {
+        let needed = KernelParts::needed_by(batch.iter().filter(|t| !is_final(t)));
+        if self.kernels.parts == needed || (self.kernels.parts.suffice_for(needed) && self.other_kernels.is_none()) {
+            return Ok(());
+        }
+        let other = match self.other_kernels.take() {
+            Some(kept) => kept,
+            None => Kernels::new(&self.device, &self.faults, self.kernels.workgroup, needed)?,
+        };
+        self.other_kernels = Some(std::mem::replace(&mut self.kernels, other));
         Ok(())
     }
 

@@ -3,7 +3,7 @@
 //! Layer: engine. Knows entry points and bindings, not the content of the tables.
 
 use super::faults::{Faults, RunError};
-use super::source;
+use super::source::{self, KernelParts};
 use crate::systems::SYSTEMS;
 use hyperfold_columns::{TABLES, Table};
 
@@ -45,6 +45,8 @@ pub struct Kernels {
     warm: [bool; SYSTEMS.len() + 1],
     /// Invocations per workgroup.
     pub workgroup: u32,
+    /// The parts that are in the module.
+    pub parts: KernelParts,
 }
 
 impl Kernels {
@@ -52,15 +54,21 @@ impl Kernels {
     ///
     /// # Errors
     /// The text is not valid, or the device refuses it.
-    pub fn new(device: &wgpu::Device, faults: &Faults, workgroup: u32) -> Result<Self, RunError> {
-        Self::of_text(device, faults, workgroup, source::compose(workgroup)?)
+    pub fn new(device: &wgpu::Device, faults: &Faults, workgroup: u32, parts: KernelParts) -> Result<Self, RunError> {
+        Self::of_text(device, faults, workgroup, parts, source::compose(workgroup, parts)?)
     }
 
     /// [`Kernels::new`] with the text of the module, which has the entry points of [`source::compose`].
     ///
     /// # Errors
     /// It fails as [`Kernels::new`] does.
-    pub fn of_text(device: &wgpu::Device, faults: &Faults, workgroup: u32, text: String) -> Result<Self, RunError> {
+    pub fn of_text(
+        device: &wgpu::Device,
+        faults: &Faults,
+        workgroup: u32,
+        parts: KernelParts,
+        text: String,
+    ) -> Result<Self, RunError> {
         source::validate(&text)?;
         let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
             label: Some("hyperfold systems"),
@@ -86,7 +94,8 @@ impl Kernels {
             immediate_size: 0,
         });
         faults.check()?;
-        Ok(Kernels { module, group_layout, layout, pipelines: Default::default(), warm: Default::default(), workgroup })
+        let (pipelines, warm) = (Default::default(), Default::default());
+        Ok(Kernels { module, group_layout, layout, pipelines, warm, workgroup, parts })
     }
 
     /// Compiles `kernel` if it is not compiled yet.

@@ -42,6 +42,7 @@ impl GpuEngine {
         packet_limit: u64,
         go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
     ) -> Result<Report, RunError> {
+        self.choose_kernels(experiments)?;
         let mut report = Report::default();
         loop {
             self.drop_ended(experiments);

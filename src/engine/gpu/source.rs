@@ -8,7 +8,7 @@ use super::entry_points;
 use crate::cpu::cc::{dcqcn, timely};
 use crate::cpu::key;
 use crate::systems::SYSTEMS;
-use hyperfold_columns::{N_TABLES, wgsl};
+use hyperfold_columns::{N_TABLES, Tables, mode, wgsl};
 
 /// Number of storage buffers that kernels bind: the tables, then [`CONTROL`].
 pub const N_BINDINGS: usize = N_TABLES + 1;
@@ -19,7 +19,7 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 21] = [
+const FILES: [&str; 24] = [
     include_str!("../../../shaders/bindings.wgsl"),
     include_str!("../../../shaders/math.wgsl"),
     include_str!("../../../shaders/key.wgsl"),
@@ -28,14 +28,17 @@ const FILES: [&str; 21] = [
     include_str!("../../../shaders/held_port.wgsl"),
     include_str!("../../../shaders/held_nic.wgsl"),
     include_str!("../../../shaders/egress.wgsl"),
+    include_str!("../../../shaders/port_queue.wgsl"),
     include_str!("../../../shaders/rate.wgsl"),
     include_str!("../../../shaders/queue_pair.wgsl"),
     include_str!("../../../shaders/spraying.wgsl"),
     include_str!("../../../shaders/stream.wgsl"),
     include_str!("../../../shaders/selective.wgsl"),
+    include_str!("../../../shaders/uec.wgsl"),
     include_str!("../../../shaders/cc/dcqcn.wgsl"),
     include_str!("../../../shaders/cc/dctcp.wgsl"),
     include_str!("../../../shaders/cc/hpcc.wgsl"),
+    include_str!("../../../shaders/cc/nscc.wgsl"),
     include_str!("../../../shaders/cc/swift.wgsl"),
     include_str!("../../../shaders/cc/timely.wgsl"),
     include_str!("../../../shaders/sender.wgsl"),
@@ -62,8 +65,33 @@ pub enum SourceError {
     Workgroup(u32),
 }
 
+/// Parts of the kernels that only some experiments need. What is left out is never compiled: software Vulkan takes minutes for all of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct KernelParts {
+    /// Ultra Ethernet, and egress ports that have queues of their own.
+    pub ultra_ethernet: bool,
+}
+
+impl KernelParts {
+    /// Kernels that run any experiment.
+    pub const ALL: KernelParts = KernelParts { ultra_ethernet: true };
+    /// Kernels without Ultra Ethernet.
+    pub const USUAL: KernelParts = KernelParts { ultra_ethernet: false };
+
+    /// The parts that a batch of experiments needs.
+    pub fn needed_by<'t>(batch: impl IntoIterator<Item = &'t Tables<'t>>) -> KernelParts {
+        let needs = |t: &Tables| t.exps.first().is_some_and(|e| e.modes & (mode::UEC | mode::PORT_QUEUES) != 0);
+        KernelParts { ultra_ethernet: batch.into_iter().any(needs) }
+    }
+
+    /// Whether these parts suffice for what `needed` needs.
+    pub fn suffice_for(self, needed: KernelParts) -> bool {
+        self.ultra_ethernet || !needed.ultra_ethernet
+    }
+}
+
 /// Constants that kernels share with the Rust engine, as WGSL.
-fn constants(workgroup: u32) -> String {
+fn constants(workgroup: u32, parts: KernelParts) -> String {
     let mut out = String::new();
     let u32s = [
         ("WORKGROUP", workgroup),
@@ -84,20 +112,21 @@ fn constants(workgroup: u32) -> String {
         wgsl::constant(&mut out, name, value);
     }
     wgsl::constant(&mut out, "DCQCN_FIRST_DECREASE_LAG", dcqcn::FIRST_DECREASE_LAG);
+    let _ = writeln!(out, "const ULTRA_ETHERNET: bool = {};", parts.ultra_ethernet);
     out
 }
 
-/// The module with all entry points: `fused`, and one per system.
+/// The module with all entry points: `fused`, and one per system; of the kernels, `parts` are there.
 ///
 /// # Errors
 /// `workgroup`, the number of invocations per workgroup, is not usable.
-pub fn compose(workgroup: u32) -> Result<String, SourceError> {
+pub fn compose(workgroup: u32, parts: KernelParts) -> Result<String, SourceError> {
     if !workgroup.is_multiple_of(16) || !(64..=256).contains(&workgroup) {
         return Err(SourceError::Workgroup(workgroup));
     }
     let mut text = String::with_capacity(64 << 10);
     text.push_str(&wgsl::constants());
-    text.push_str(&constants(workgroup));
+    text.push_str(&constants(workgroup, parts));
     text.push_str(&wgsl::declarations());
     text.push_str(&wgsl::bindings());
     let _ = writeln!(text, "@group(0) @binding({CONTROL}) var<storage, read> control: array<u32>;\n");
@@ -131,11 +160,13 @@ mod tests {
     #[test]
     fn the_kernels_are_valid() {
         for workgroup in [64, 128, 256] {
-            let text = compose(workgroup).expect("a usable size");
-            if let Err(e) = validate(&text) {
-                panic!("{e}");
+            for parts in [KernelParts::ALL, KernelParts::USUAL] {
+                let text = compose(workgroup, parts).expect("a usable size");
+                if let Err(e) = validate(&text) {
+                    panic!("{e}");
+                }
             }
         }
-        assert_eq!(compose(8), Err(SourceError::Workgroup(8)));
+        assert_eq!(compose(8, KernelParts::ALL), Err(SourceError::Workgroup(8)));
     }
 }

@@ -173,7 +173,12 @@ fn bits(t: &Tables) -> Result<(), Violation> {
         let spread = ((tx.snd_nxt - tx.snd_una) / t.exps[0].payload as u64) as u32;
         let behind = ((rx.expected - tx.snd_una) / t.exps[0].payload as u64) as u32;
         let lost_differs = bits.get(2 * words..).is_some_and(|lost| !lost.is_empty() && count(lost) != tx.lost);
-        if lost_differs || placed != rx.beyond || known != tx.sacked || known > placed + behind || tx.sacked + tx.lost > spread {
+        if lost_differs
+            || placed != rx.beyond
+            || known != tx.sacked
+            || known > placed + behind
+            || tx.sacked + tx.lost > spread
+        {
             return Err(Violation::Bits {
                 flow: tx.flow_id,
                 placed,

@@ -146,10 +146,7 @@ fn psn_bits(t: &mut OwnedTables, tr: &Transport) -> Result<(), BuildError> {
         posted[task.flow.usize()] += task.bytes.next_multiple_of(tr.payload as u64);
     }
     if let Some(&n) = posted.iter().find(|&&n| n >= psn::BYTE_MASK - tr.payload as u64) {
-        return Err(BuildError::TooLarge {
-            what: "bytes of one queue pair whose packets are taken in any order",
-            n,
-        });
+        return Err(BuildError::TooLarge { what: "bytes of one queue pair whose packets are taken in any order", n });
     }
     let windows = t.flow_tx.iter().map(|tx| tx.window.div_ceil(tr.payload as u64)).max().unwrap_or(0);
     let range = psn_range(windows, tr.psn_range) as u32;

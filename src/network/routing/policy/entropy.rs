@@ -23,7 +23,9 @@ impl RoutingPolicy for Entropy {
         let way = |first, last, sport: u16, dport| -> Vec<_> {
             // Any odd factor spreads the entropies over the source ports of UDP, which switches hash.
             let port = |entropy: u32| sport ^ (entropy as u16).wrapping_mul(0x9e37);
-            (0..self.count).map(|entropy| router.path_of_ports(first, last, (port(entropy), dport), self.seed)).collect()
+            (0..self.count)
+                .map(|entropy| router.path_of_ports(first, last, (port(entropy), dport), self.seed))
+                .collect()
         };
         Ok(FlowPaths {
             data: way(first, last, flow.sport, flow.dport),

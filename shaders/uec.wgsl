@@ -1,0 +1,209 @@
+// Receivers and senders of Ultra Ethernet: an ACK names all packets that arrived since the last one, and a NACK names one that a switch has trimmed (twin:
+// `src/engine/cpu/transport/uec.rs`).
+//
+// Positions and their bits are those of `selective.wgsl`. A third set of bits holds the positions that are lost.
+
+// The answer to a data packet: its kind, whether it is due now, and its sequence number with the offset of an ACK.
+struct UecAnswer {
+    kind: u32,
+    due: bool,
+    seq: u64,
+}
+
+// What an answer brings: packets that are known to have arrived now and were not before, and whether it is a NACK of a packet that was neither lost nor
+// acknowledged.
+struct UecNews {
+    packets: u64,
+    nacked: bool,
+}
+
+// Word and bit of position `pos` in the lost bits of queue pair `f`.
+fn lost_bit(f: u32, pos: u64) -> PsnBit {
+    let senders = sender_bit(f, pos);
+    return PsnBit(senders.word + exps[exp_row].psn_range / WORD_BITS, senders.bit);
+}
+
+// Bytes of a full packet on the wire.
+fn full_wire() -> u64 {
+    return u64(exp_payload + exp_data_overhead);
+}
+
+// Number of bytes in flight of the queue pair in row `tx`, each packet counted as a full one on the wire.
+fn in_flight(tx: u32) -> u64 {
+    return outstanding(tx) / u64(exp_payload) * full_wire();
+}
+
+// Whether the window of the queue pair in row `tx` has space for one more packet.
+fn is_within_window(tx: u32) -> bool {
+    return in_flight(tx) + full_wire() <= flow_tx[tx].win;
+}
+
+// The mark of the packet that is sent next if it asks for an acknowledgement, else 0.
+fn asks(tx: u32) -> u32 {
+    let is_last = flow_tx[tx].snd_nxt + u64(exp_payload) >= flow_tx[tx].size;
+    let fills_window = in_flight(tx) + 2lu * full_wire() > flow_tx[tx].win;
+    return select(0u, META_ASKS, flow_tx[tx].lost > 0u || is_last || fills_window);
+}
+
+// Data packet with `meta_word` at position `seq` of queue pair `f` has arrived.
+fn uec_answer(f: u32, meta_word: u32, seq: u64) -> UecAnswer {
+    let rx = flow_base + f;
+    let expected = flow_rx[rx].expected;
+    var has_arrived = seq < expected;
+    if seq > expected {
+        let b = receiver_bit(f, seq);
+        has_arrived = (psn_bits[b.word] & b.bit) != 0u;
+    }
+    let is_trimmed = (meta_word & META_TRIMMED) != 0u;
+    if is_trimmed && !has_arrived {
+        return UecAnswer(KIND_NACK, true, seq);
+    }
+    let first = flow_rx[rx].n_acks == 0u;
+    var offset = 0lu;
+    if !is_trimmed {
+        offset = take_in(f, seq).offset;
+    } else if seq > expected {
+        offset = (seq - expected) / u64(exp_payload);
+    }
+    let arrived_bytes = flow_rx[rx].arrived_bytes;
+    let now_expected = flow_rx[rx].expected;
+    let enough = arrived_bytes >= flow_rx[rx].milestone || now_expected >= flow_rx[rx].msg_end;
+    let due = has_arrived || (meta_word & (META_MARKED | META_ASKS)) != 0u || first || enough;
+    if due {
+        flow_rx[rx].milestone = arrived_bytes + exps[exp_row].ack_interval;
+    }
+    return UecAnswer(KIND_ACK, due, now_expected | (offset << PSN_OFFSET_SHIFT));
+}
+
+// Bits of an answer that come from the data packet with `data_meta`.
+fn answer_meta(data_meta: u32) -> u32 {
+    let mark = select(0u, META_CNP, (data_meta & META_MARKED) != 0u);
+    return mark | (data_meta >> META_ENTROPY_SHIFT << META_ENTROPY_SHIFT) | (data_meta & META_LAST_HOP);
+}
+
+// Answer `p` to data of queue pair `f` has come back.
+fn uec_on_answer(f: u32, p: u32) -> UecNews {
+    let pk = packet_base + p;
+    let tx = flow_base + f;
+    let meta_word = packets[pk].meta_;
+    let is_nack = packet_kind(meta_word) == KIND_NACK;
+    let keeps = !is_nack || (meta_word & META_LAST_HOP) != 0u;
+    if has_mode(MODE_REPS) && (meta_word & META_CNP) == 0u && keeps {
+        keep_entropy(tx, meta_word >> META_ENTROPY_SHIFT);
+    }
+    let seq = details[pk].seq;
+    if is_nack {
+        return UecNews(0lu, lose(f, seq));
+    }
+    let una = seq & PSN_BYTE_MASK;
+    let offset = seq >> PSN_OFFSET_SHIFT;
+    var count = uec_advance(f, una);
+    var pos = una + offset * u64(exp_payload);
+    var is_named = offset > 0lu;
+    var named = packets[pk].payload;
+    loop {
+        if uec_take_note(f, pos, is_named) {
+            count += 1lu;
+        }
+        if named == NONE {
+            break;
+        }
+        pos = details[packet_base + named].seq;
+        is_named = true;
+        named = packets[packet_base + named].next;
+    }
+    return UecNews(count, false);
+}
+
+// Moves the oldest unacknowledged byte to `seq`, if that is progress. Returns the number of packets that were not known to have arrived.
+fn uec_advance(f: u32, seq: u64) -> u64 {
+    let tx = flow_base + f;
+    let una = flow_tx[tx].snd_una;
+    if seq <= una {
+        return 0lu;
+    }
+    var news = 0lu;
+    for (var pos = una; pos < seq; pos += u64(exp_payload)) {
+        let b = sender_bit(f, pos);
+        if (psn_bits[b.word] & b.bit) != 0u {
+            psn_bits[b.word] &= ~b.bit;
+            flow_tx[tx].sacked -= 1u;
+        } else {
+            news += 1lu;
+            find(f, pos);
+        }
+    }
+    reach(tx, seq);
+    return news;
+}
+
+// The packet at position `pos` has arrived, if `named`. Returns whether that is news.
+fn uec_take_note(f: u32, pos: u64, named: bool) -> bool {
+    let tx = flow_base + f;
+    let b = sender_bit(f, pos);
+    if !named || pos < flow_tx[tx].snd_una || (psn_bits[b.word] & b.bit) != 0u {
+        return false;
+    }
+    psn_bits[b.word] |= b.bit;
+    flow_tx[tx].sacked += 1u;
+    find(f, pos);
+    return true;
+}
+
+// Takes position `pos` out of the lost ones.
+fn find(f: u32, pos: u64) {
+    let b = lost_bit(f, pos);
+    if (psn_bits[b.word] & b.bit) != 0u {
+        psn_bits[b.word] &= ~b.bit;
+        flow_tx[flow_base + f].lost -= 1u;
+    }
+}
+
+// Adds position `pos` to the lost ones, unless it is one or has arrived. Returns whether it did.
+fn lose(f: u32, pos: u64) -> bool {
+    let tx = flow_base + f;
+    let sent = sender_bit(f, pos);
+    let b = lost_bit(f, pos);
+    if pos < flow_tx[tx].snd_una || ((psn_bits[sent.word] | psn_bits[b.word]) & b.bit) != 0u {
+        return false;
+    }
+    psn_bits[b.word] |= b.bit;
+    flow_tx[tx].lost += 1u;
+    return true;
+}
+
+// Takes the first lost packet of queue pair `f`, to send it again. PRECONDITION: one is lost.
+fn uec_take_lost(f: u32) -> NextPacket {
+    let tx = flow_base + f;
+    let payload = u64(exp_payload);
+    var pos = flow_tx[tx].snd_una;
+    loop {
+        let b = lost_bit(f, pos);
+        if (psn_bits[b.word] & b.bit) != 0u {
+            break;
+        }
+        pos += payload;
+    }
+    find(f, pos);
+    var message = flow_tx[tx].msg_ack;
+    var end = flow_tx[tx].ack_end;
+    while pos >= end {
+        message = tasks[task_base + message].follow;
+        end = next_start(end) + tasks[task_base + message].bytes;
+    }
+    return NextPacket(pos, u32(min(payload, end - pos)));
+}
+
+// A retransmission timeout of queue pair `f`: everything that has not arrived is lost, and the window falls by what was in flight.
+fn uec_time_out(f: u32) {
+    let tx = flow_base + f;
+    let end = flow_tx[tx].snd_nxt;
+    var count = 0lu;
+    for (var pos = flow_tx[tx].snd_una; pos < end; pos += u64(exp_payload)) {
+        if lose(f, pos) {
+            count += 1lu;
+        }
+    }
+    let mtu = full_wire();
+    flow_tx[tx].win = max(sub_sat(flow_tx[tx].win, count * mtu), mtu);
+}
