@@ -56,5 +56,6 @@ fn task_graphs_end_as_on_the_cpu() {
 /// What a device is checked with before it is believed.
 #[test]
 fn cases_of_the_device_check_end_as_on_the_cpu() {
-    cases::all().iter().for_each(|case| all_orders(&case.name, &case.tables));
+    let all = cases::all().into_iter().chain(cases::ultra_ethernet());
+    all.for_each(|case| all_orders(&case.name, &case.tables));
 }

@@ -23,6 +23,7 @@ mod report;
 mod resume;
 mod shards;
 mod small_runs;
+mod ultra_ethernet;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -12,7 +12,7 @@ use hyperfold_results::{Cell, RunColumns, Status};
 
 use super::levels::Levels;
 use super::spread::Sample;
-use super::unmodelled::{ComparedOutcome, POLICY, RECOVERY, Unmodelled};
+use super::unmodelled::{ComparedOutcome, POLICY, Unmodelled};
 use super::{CompareError, Questions};
 
 /// One point of one folder's sweep, with its replicas. If an axis makes no difference, several points have the same configuration.
@@ -171,12 +171,12 @@ impl Study {
         let of_axes: Vec<Vec<u32>> = (0..self.axes.len()).map(values).collect();
         let mean = |c: &StudyConfiguration, column: &str| self.sample(c, column).map(|s| s.mean);
         let policy = self.axes.iter().position(|a| a == POLICY);
-        let recovery = self.axes.iter().position(|a| a == RECOVERY);
         let outcome = |(index, c): (usize, &StudyConfiguration)| {
             let values = of_axes.iter().map(|values| values[index]).collect();
             let policy = policy.map(|axis| c.values[axis].to_string());
-            let recovery = recovery.map(|axis| c.values[axis].to_string());
-            let goes_back_n = self.asked.goes_back_n(recovery.as_deref());
+            let texts: Vec<String> = c.values.iter().map(ToString::to_string).collect();
+            let axis = |key: &str| Some(texts[self.axes.iter().position(|a| a == key)?].as_str());
+            let goes_back_n = self.asked.goes_back_n(Questions::recovery_of(axis));
             ComparedOutcome::of(values, &c.config_key, policy.as_deref(), goes_back_n, |column| mean(c, column))
         };
         let outcomes: Vec<ComparedOutcome> = self.configurations.iter().enumerate().map(outcome).collect();

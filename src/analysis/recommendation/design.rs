@@ -5,9 +5,10 @@
 
 use std::collections::HashMap;
 
+use crate::compare::Questions;
 use crate::compare::fit::{Grid, Point};
 use crate::compare::levels::Levels;
-use crate::compare::unmodelled::{self, ComparedOutcome, POLICY, RECOVERY, Unmodelled};
+use crate::compare::unmodelled::{self, ComparedOutcome, POLICY, Unmodelled};
 use hyperfold_config::spec::short_name;
 
 use super::sheet::{Holds, Sheet, SheetColumn};
@@ -187,7 +188,7 @@ fn outcome(sheet: &Sheet, c: &Configuration) -> ComparedOutcome {
     let row = c.rows.iter().copied().find(|&row| sheet.ok(row));
     let number = |name: &str| sheet.column(name)?.number(row?);
     let of_axis = |name: &str| sheet.axes().iter().find(|a| a.name == name).map(|a| a.text[c.rows[0]].as_str());
-    let goes_back_n = sheet.asked.goes_back_n(of_axis(RECOVERY));
+    let goes_back_n = sheet.asked.goes_back_n(Questions::recovery_of(of_axis));
     ComparedOutcome::of(c.values.clone(), sheet.text("config_key", c.rows[0]), of_axis(POLICY), goes_back_n, number)
 }
 

@@ -5,7 +5,7 @@
 use hyperfold_columns::{OwnedTables, Packet, PacketIdx};
 use hyperfold_engine::cpu;
 use hyperfold_llm::workload::tasks::TaskGraph;
-use hyperfold_network::transport::{Cc, LossRecovery, Transport};
+use hyperfold_network::transport::{Cc, LossRecovery, Nscc, Transport};
 
 use super::dumbbell::SmallCase;
 use super::graphs::{self, SmallGraph};
@@ -154,6 +154,36 @@ fn in_any_order(mut draft: Draft) -> Draft {
     draft.case.transport.loss_recovery = LossRecovery::Selective;
     draft.name += ", in any order";
     draft
+}
+
+/// Cases of the kernels with Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again, drops without trimming, messages of a task
+/// graph, and ports with queues of their own under another congestion control.
+pub fn ultra_ethernet() -> Vec<KernelCase> {
+    let mut recycling = trims();
+    recycling.case.transport.recycles_paths = true;
+    recycling.name += ", paths chosen again";
+    let mut dropping = trims();
+    dropping.case.transport.trimming = false;
+    dropping.name += ", not trimmed";
+    let mut messages = with_graph("all-to-all", graphs::all_to_all(60_000), Cc::Nscc, false);
+    messages.case.transport = trims().case.transport;
+    let mut other = losses(Cc::Dcqcn);
+    other.case.transport.port_queue_per_100g = 12_000;
+    other.name += ", queues of ports";
+    let resumed = trims().resumed_after(60);
+    built(vec![trims(), recycling, dropping, messages, other, resumed])
+}
+
+/// An incast under NSCC, whose packets find the queue of their port full.
+fn trims() -> Draft {
+    let mut case = SmallCase::incast(Cc::Nscc, LONG_FLOW);
+    case.transport.loss_recovery = LossRecovery::Uec;
+    case.transport.pfc = false;
+    case.transport.trimming = true;
+    case.transport.port_queue_per_100g = 12_000;
+    case.transport.ack_interval = 4_000;
+    case.transport.nscc = Nscc::of_network(6_500_000, 100_000_000_000, case.transport.payload, 0, true);
+    Draft::new(name(Cc::Nscc, "with trimmed packets"), case)
 }
 
 /// A small buffer with PFC: switches pause their neighbours, so they are processed jointly.

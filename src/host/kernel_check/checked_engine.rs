@@ -6,6 +6,7 @@ use std::time::{Duration, Instant};
 
 use hyperfold_columns::Tables;
 use hyperfold_engine::fair_rates::{NumberedNetworks, RateNetwork, RateSolver};
+use hyperfold_engine::gpu::source::KernelParts;
 use hyperfold_engine::gpu::{AdapterReport, GpuEngine, Mode};
 use hyperfold_engine::{Engine, EngineError, SliceOutcome, is_final};
 
@@ -17,8 +18,8 @@ pub struct CheckedEngine {
     engine: GpuEngine,
     /// Adapter and driver, in words.
     adapter: String,
-    /// Whether the kernels of each mode have passed.
-    packets_passed: [bool; 2],
+    /// Whether the kernels of each mode have passed, without and with Ultra Ethernet.
+    packets_passed: [[bool; 2]; 2],
     /// Whether the kernel of fair rates has passed.
     rates_passed: bool,
     /// Fewest experiments for which rates are solved on the device.
@@ -32,19 +33,20 @@ impl CheckedEngine {
         CheckedEngine {
             engine,
             adapter: adapter_in_words(report),
-            packets_passed: [false; 2],
+            packets_passed: [[false; 2]; 2],
             rates_passed: false,
             fewest,
         }
     }
 
-    fn check_packets(&mut self, mode: Mode) -> Result<(), EngineError> {
+    fn check_packets(&mut self, mode: Mode, parts: KernelParts) -> Result<(), EngineError> {
         let clock = Instant::now();
-        let known: Vec<KnownCase> = cases::short().into_iter().map(KnownCase::simulated).collect();
+        let cases = if parts.ultra_ethernet { cases::ultra_ethernet() } else { cases::short() };
+        let known: Vec<KnownCase> = cases.into_iter().map(KnownCase::simulated).collect();
         if let Some(wrong) = packets::run(&mut self.engine, mode, &known)?.wrong {
             return Err(self.refusal(&format!("{}, {wrong}", packets::kernels_of(mode))));
         }
-        self.packets_passed[mode as usize] = true;
+        self.packets_passed[mode as usize][usize::from(parts.ultra_ethernet)] = true;
         log::info!(
             "{}: {}, checked in {} cases against the CPU engine: the same bytes, in {:.3} s",
             self.adapter,
@@ -96,8 +98,10 @@ impl Engine for CheckedEngine {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<SliceOutcome, EngineError> {
         let mode = self.engine.mode_of(batch);
-        if !self.packets_passed[mode as usize] && batch.iter().any(|t| !is_final(t)) {
-            self.check_packets(mode)?;
+        let parts = KernelParts::needed_by(batch.iter().filter(|t| !is_final(t)));
+        let passed = self.packets_passed[mode as usize][usize::from(parts.ultra_ethernet)];
+        if !passed && batch.iter().any(|t| !is_final(t)) {
+            self.check_packets(mode, parts)?;
         }
         self.engine.advance(batch, packet_limit, stop)
     }

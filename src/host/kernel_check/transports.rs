@@ -11,6 +11,7 @@ pub fn transport(cc: Cc) -> Transport {
     let (data_overhead, ack_bytes) = match cc {
         Cc::Hpcc => (90, 88),
         Cc::Timely | Cc::Swift => (56, 60),
+        Cc::Nscc => (64, 64),
         _ => (48, 60),
     };
     Transport {
@@ -33,7 +34,7 @@ pub fn transport(cc: Cc) -> Transport {
         rto_ps: 60 * US,
         rto_retries: 7,
         ack_high_prio: false,
-        rate_bound: true,
+        rate_bound: cc != Cc::Nscc,
         window: matches!(cc, Cc::Hpcc | Cc::Dctcp | Cc::Swift),
         var_window: matches!(cc, Cc::Hpcc | Cc::Dctcp | Cc::Swift),
         min_rate: 100_000_000,

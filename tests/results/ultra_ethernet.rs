@@ -1,0 +1,76 @@
+//! Ultra Ethernet as a user sees it: times beside htsim's, what is trimmed, and keys that do not go together.
+
+use crate::support::program::Folder;
+
+/// A folder in which the sweep has run into `out`, with what the run said and its exit code.
+fn ran(sweep: &str) -> (Folder, String, i32) {
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "out", "--engine", "cpu"]);
+    (folder, ran.stderr + &ran.stdout, ran.code)
+}
+
+/// The mean of a column of `results.csv` over three replicas of each configuration.
+fn means(folder: &Folder, column: &str) -> Vec<f64> {
+    let numbers: Vec<f64> =
+        folder.column("out/results.csv", column).iter().map(|cell| cell.parse().expect("a number")).collect();
+    numbers.chunks(3).map(|replicas| replicas.iter().sum::<f64>() / 3.0).collect()
+}
+
+/// Whether `found_ns` lies within five percent of what htsim's seeds gave, in us.
+fn is_as_htsim(found_ns: f64, range_us: [f64; 2]) -> bool {
+    (0.95 * range_us[0]..1.05 * range_us[1]).contains(&(found_ns / 1e3))
+}
+
+/// htsim (spcl/HTSIM, commit 8a33f33e, seeds 13 to 22): `htsim_uec -sender_cc_only -sender_cc_algo nscc` on 128 hosts of three tiers at 400 Gb/s. Ranges of the mean
+/// and of the slowest flow over ten seeds.
+#[test]
+fn a_permutation_takes_as_long_as_under_htsim() {
+    let (folder, said, code) = ran("name = \"permutation\"\n[base]\ncluster = { gpus = 128, gpus_per_server = 1 }\n\
+         topology = { kind = \"fat-tree\", k = 8, link_gbps = 400, link_delay_ns = 500 }\n\
+         workload = { kind = \"traffic\", pattern = \"permutation\", bytes = 2000000 }\ntransport.cc = \"nscc\"\n\
+         [axes]\n\"routing.policy\" = [\"entropy\", \"reps\"]\n[sweep]\nreplicas = 3\n");
+    assert_eq!(code, 0, "{said}");
+    let (mean, slowest) = (means(&folder, "fct_mean_ns"), means(&folder, "fct_max_ns"));
+    assert!(is_as_htsim(mean[0], [52.994, 54.079]) && is_as_htsim(slowest[0], [56.709, 62.234]), "{mean:?} {slowest:?}");
+    assert!(is_as_htsim(mean[1], [52.820, 53.685]) && is_as_htsim(slowest[1], [56.451, 60.080]), "{mean:?} {slowest:?}");
+    let trimmed = means(&folder, "drops");
+    assert_eq!(trimmed, means(&folder, "retransmissions"), "what is trimmed is sent again, and nothing else");
+    assert!(trimmed[0] > trimmed[1] && trimmed[1] >= 0.0, "{trimmed:?}");
+    // A queue holds one bandwidth-delay product: 79 packets in 6.5 us.
+    assert!(means(&folder, "max_queue_bytes").iter().all(|&bytes| bytes == 328_640.0));
+}
+
+/// The same of eight senders on two tiers, and of 32 senders on three tiers without trimming (seed 13 alone).
+#[test]
+fn an_incast_takes_as_long_as_under_htsim() {
+    let (folder, said, code) = ran("name = \"incast\"\n[base]\ncluster.gpus_per_server = 1\n\
+         topology = { link_gbps = 400, link_delay_ns = 500 }\ntransport.cc = \"nscc\"\nrouting.policy = \"entropy\"\n\
+         [sweep]\nmethod = \"list\"\nreplicas = 3\n\
+         [[experiment]]\ncluster.gpus = 32\ntopology = { kind = \"clos\", hosts_per_leaf = 8, spines = 8 }\n\
+         workload = { kind = \"traffic\", pattern = \"incast\", fan_in = 8, bytes = 500000 }\n\
+         [[experiment]]\ncluster.gpus = 128\ntopology = { kind = \"fat-tree\", k = 8 }\ntransport.trimming = false\n\
+         workload = { kind = \"traffic\", pattern = \"incast\", fan_in = 32, bytes = 500000 }\n");
+    assert_eq!(code, 0, "{said}");
+    let (mean, slowest) = (means(&folder, "fct_mean_ns"), means(&folder, "fct_max_ns"));
+    assert!(is_as_htsim(mean[0], [70.883, 76.204]) && is_as_htsim(slowest[0], [84.184, 90.617]), "{mean:?} {slowest:?}");
+    assert!(is_as_htsim(mean[1], [419.685; 2]) && is_as_htsim(slowest[1], [477.279; 2]), "{mean:?} {slowest:?}");
+}
+
+#[test]
+fn keys_that_do_not_go_together_are_refused_with_those_that_do() {
+    for (keys, wanted) in [
+        ("transport = { cc = \"nscc\", loss_recovery = \"selective\" }", "goes with \"uec\" only"),
+        ("transport = { cc = \"swift\", loss_recovery = \"uec\" }", "goes with transport.cc = \"nscc\" only"),
+        ("transport = { cc = \"nscc\", pfc = true }", "no shared buffer that could pause"),
+        ("transport = { cc = \"dcqcn\", port_queue = true, trimming = true }", "understand trimmed packets: false"),
+        ("transport.cc = \"swift\"\nrouting.policy = \"reps\"", "\"entropy\" goes with any"),
+        ("transport.cc = \"nscc\"\nrouting = { policy = \"reps\", max_paths = 300 }", "at most 256 entropies"),
+    ] {
+        let (_, said, code) = ran(&format!(
+            "name = \"wrong\"\n[base]\ncluster = {{ gpus = 16, gpus_per_server = 1 }}\n\
+             topology = {{ kind = \"fat-tree\", k = 4 }}\n\
+             workload = {{ kind = \"traffic\", pattern = \"permutation\" }}\n{keys}\n"
+        ));
+        assert!(code != 0 && said.contains(wanted), "{keys}: {code} {said}");
+    }
+}
