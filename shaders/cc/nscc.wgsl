@@ -148,8 +148,11 @@ fn adjust(tx: u32, now: u64) {
 fn nscc_on_ack(tx: u32, line: u64, bytes: u64, trip: RoundTrip, now: u64) {
     let delay = trip.rtt - flow_tx[tx].last_rtt;
     let far = delay >= exps[exp_row].nscc_target;
-    let is_quarter = !trip.marked && delay > exps[exp_row].nscc_target;
-    average(tx, select(delay, flow_tx[tx].last_rtt / 4lu, is_quarter));
+    if !trip.marked && delay > exps[exp_row].nscc_target {
+        average(tx, flow_tx[tx].last_rtt / 4lu);
+    } else {
+        average(tx, delay);
+    }
     flow_tx[tx].target_ += bytes;
     flow_tx[tx].batch = add_sat_u32(flow_tx[tx].batch, u32(bytes & LOW_32));
     flow_tx[tx].cnt = add_sat_u32(flow_tx[tx].cnt, u32(bytes & LOW_32));
