@@ -31,6 +31,7 @@ mod sections;
 mod server_links;
 mod servers;
 mod serving;
+mod slow_links;
 mod topology;
 mod training;
 mod transport;
@@ -68,6 +69,7 @@ pub use sections::{
 };
 pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
 pub use serving::{BatchingChoice, GeneratedRequests, PoolLayout, RequestSource, Serving};
+pub use slow_links::{ReducedRate, SlowLinkText};
 pub use training::{
     CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, ScheduleChoice,
     Training,

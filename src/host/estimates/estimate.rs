@@ -110,7 +110,7 @@ fn loads(r: &Routed) -> Vec<u64> {
 fn drain_ps(r: &Routed, bytes: u64, arc: usize) -> u64 {
     let wire = u128::from(r.transport.payload + r.transport.data_overhead);
     let bits = u128::from(bytes) * 8 * wire / u128::from(r.transport.payload.max(1));
-    (bits * u128::from(PS_PER_S) / u128::from(r.network.links[arc / 2].rate_bps.max(1))) as u64
+    (bits * u128::from(PS_PER_S) / u128::from(r.network.arc_rate(arc as u32).max(1))) as u64
 }
 
 fn flows(r: &Routed) -> ExperimentOutcome {
@@ -171,6 +171,22 @@ mod tests {
                 assert!(f.fct_ps.unwrap().abs_diff(f.ideal_ps) <= bytes / 10 + 100, "{bytes}: {f:?}");
             }
             assert!(o.iteration.is_some() && o.makespan_ps >= o.flows[0].ideal_ps);
+        }
+    }
+
+    #[test]
+    fn slow_links_take_longer() {
+        for workload in [
+            "kind = \"collective\", op = \"send-recv\", bytes = 4000000",
+            "kind = \"traffic\", pattern = \"ring\", bytes = 4000000",
+        ] {
+            let outages = |outages: &str| format!("{workload} }}\nbase.topology = {{ outages = \"{outages}\"");
+            let (healthy, slow) = (estimated(&outages("")), estimated(&outages("host0 rate 25%")));
+            let ratio =
+                |flow: usize| slow.flows[flow].fct_ps.unwrap() as f64 / healthy.flows[flow].fct_ps.unwrap() as f64;
+            // Rank 0 sends and receives at a quarter of the rate, ranks 3 and 4 do not notice.
+            assert!((3.7..4.01).contains(&ratio(0)) && ratio(3) < 1.01, "{workload}: {} {}", ratio(0), ratio(3));
+            assert_eq!(slow.flows[0].ideal_ps, healthy.flows[0].ideal_ps);
         }
     }
 
