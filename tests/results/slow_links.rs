@@ -57,7 +57,7 @@ fn a_flow_takes_four_times_as_long_on_a_link_at_a_quarter_of_its_rate() {
         assert!((time - wanted).abs() < 2.0, "{wanted}: {times:?}");
     }
     // An ideal network has no slow links, so a slowdown shows what they cost.
-    let slowdowns = numbers(&folder, "flows", "slowdown");
+    let slowdowns = numbers(&folder, "results", "fct_slowdown_p99");
     assert!(slowdowns[0] == 1.0 && is_near(slowdowns[2], 4.0, 0.02), "{slowdowns:?}");
     let links = folder.column("out/links.csv", "link");
     let shares = numbers(&folder, "links", "utilisation");

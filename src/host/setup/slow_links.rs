@@ -128,7 +128,9 @@ mod tests {
 
     /// The slow directions as (arc, Mb/s), or the error.
     fn found(outages: &str) -> Result<Vec<(u32, u64)>, String> {
-        let text = format!("name = \"t\"\n[base]\ncluster.gpus = 4\ntopology.outages = {outages}\n");
+        let text = format!(
+            "name = \"t\"\n[base]\ncluster.gpus = 4\nworkload = {{ kind = \"traffic\", pattern = \"ring\", bytes = 1000 }}\ntopology.outages = {outages}\n"
+        );
         let sweep = sweep::parse(&text, Path::new("s.toml"), &SetOverrides::default()).map_err(|e| e.to_string())?;
         let config = sweep.config(&sweep.experiments[0]).map_err(|e| e.to_string())?;
         let arcs = slow_arcs(&config, &network()).map_err(|e| e.why)?;
