@@ -504,13 +504,13 @@ fn a_slow_link_is_folded() {
     let text = |slow: &str| {
         format!(
             "name = \"m\"\nbase.cluster = {{ gpus = 16, gpus_per_server = 2 }}\n\
-             base.topology = {{ kind = \"clos\", hosts_per_leaf = 4, link_gbps = 100, outages = \"{slow}\" }}\n\
-             base.workload = {{ kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\", bytes = 8000000, iterations = 4 }}\n\
+             base.topology = {{ kind = \"rail-optimized\", link_gbps = 100, outages = \"{slow}\" }}\n\
+             base.workload = {{ kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\", bytes = 8000000, iterations = 12 }}\n\
              base.transport.payload_bytes = 4000\nbase.output = {{ flows = true, links = true }}\n\
-             [axes]\n\"transport.cc\" = [\"hpcc\", \"dcqcn\", \"none\"]\n"
+             [axes]\n\"transport.cc\" = [\"dcqcn\", \"none\"]\n"
         )
     };
-    let runs = ["", "leaf0 -> spine0 rate 25%, spine1 rate 50%"].map(|slow| {
+    let runs = ["", "host0 rate 25%"].map(|slow| {
         let sweep = Sweep::new(&[], &text(slow));
         assert!(sweep.flows_by("exact") == sweep.flows_by("off"), "flows differ: {slow}");
         for file in ["results.csv", "links.csv"] {
@@ -521,7 +521,7 @@ fn a_slow_link_is_folded() {
         let [exact, off] = ["exact", "off"].map(|fold| sweep.column(fold, "results.csv", "makespan_ns"));
         assert_eq!(exact, off);
         let simulated = |fold: &str| sweep.column(fold, "stats.csv", "packet_hops_simulated").iter().sum::<f64>();
-        assert!(simulated("exact") < 0.7 * simulated("off"), "little was folded: {slow}");
+        assert!(simulated("exact") < 0.8 * simulated("off"), "little was folded: {slow}");
         exact
     });
     for (healthy, slow) in runs[0].iter().zip(&runs[1]) {

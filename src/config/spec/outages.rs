@@ -3,29 +3,12 @@
 //! Layer: spec. Names are not looked up here, because the network is not made yet.
 
 use super::error::Conflict;
+use super::failing_part::{FailingPart, part};
 use super::key_id::KeyId;
 use super::scale::scaled;
 use super::slow_links::{ARROW, SlowLinkText, is_rate, slow_link};
 use super::value::Values;
 use hyperfold_base::units::{PS_PER_NS, PS_PER_S};
-
-/// What fails together, or has a rate together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FailingPart {
-    /// A node, with all its links.
-    Node(String),
-    /// The links between two nodes.
-    Links {
-        /// Name of one node.
-        a: String,
-        /// Name of the other node.
-        b: String,
-        /// Number of the link among those between the two nodes, from 1; `None`: all of them.
-        number: Option<u32>,
-    },
-    /// A number of different links between switches, which the seed of the experiment draws.
-    Random(u32),
-}
 
 /// An outage as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -107,29 +90,6 @@ fn one(text: &str) -> Result<OutageText, String> {
         return Err("it comes back before it fails".to_string());
     }
     Ok(OutageText { text: text.to_string(), part: part(names)?, down_ps, up_ps })
-}
-
-/// Reads the names of what fails or is slow.
-pub(super) fn part(names: &[&str]) -> Result<FailingPart, String> {
-    match *names {
-        [] => Err("it names no link and no node".to_string()),
-        ["random", count] => match count.parse() {
-            Ok(count @ 1..=1_000_000) => Ok(FailingPart::Random(count)),
-            _ => Err(format!("`{count}` is no number of links, from 1")),
-        },
-        [node] => Ok(FailingPart::Node(node.to_string())),
-        [a, b] => {
-            let (b, number) = match b.rsplit_once('#') {
-                None => (b, None),
-                Some((b, number)) => match number.parse() {
-                    Ok(number @ 1..) => (b, Some(number)),
-                    _ => return Err(format!("`{number}` is no number of a link, from 1")),
-                },
-            };
-            Ok(FailingPart::Links { a: a.to_string(), b: b.to_string(), number })
-        }
-        _ => Err("it names more than two nodes".to_string()),
-    }
 }
 
 /// Reads a time with its unit, in ps.

@@ -2,7 +2,7 @@
 //!
 //! Layer: spec. Names and rates of links are not known here, because the network is not made yet.
 
-use super::outages::{FailingPart, part};
+use super::failing_part::{FailingPart, part};
 use super::scale::scaled;
 use hyperfold_base::units::{BPS_PER_MBPS, parse_rate_bps};
 
