@@ -163,3 +163,33 @@ fn wrong_rates_are_refused_and_useless_ones_noted() {
         assert!(ran.code == 0 && said.contains(note), "{outages}: {said}");
     }
 }
+
+#[test]
+fn what_knows_one_rate_only_says_so() {
+    let said = |sets: &[&str]| {
+        let folder = Folder::new(&[(
+            "s.toml",
+            "name = \"model\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1 }\n\
+             topology = { kind = \"clos\", hosts_per_leaf = 4, spines = 1, link_gbps = 100 }\n\
+             workload = { kind = \"model\", tp = 2, microbatch = 1, global_batch = 8, model = { name = \"small\", source = \"our choice\", \
+             transformer = { layers = 1, hidden = 256, heads = 8, vocab = 8192, seq = 64 } } }\n\
+             [axes]\n\"topology.outages\" = [\"\", \"host0 rate 25%\"]\n",
+        )]);
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let args: Vec<&str> = ["run", "s.toml", "--out", "out", "--engine", "cpu"].into_iter().chain(sets).collect();
+        let ran = folder.run(&args);
+        let said = ran.stderr + &ran.stdout;
+        assert_eq!(ran.code, 0, "{said}");
+        (numbers(&folder, "results", "iteration_time_ns"), said)
+    };
+    let (formula, joined) =
+        ("communication that workload.analytic works out", "fidelity.join = \"ranks\" gives all ranks");
+    let (times, by_packets) = said(&[]);
+    assert!(times[1] > 1.1 * times[0] && !by_packets.contains(formula), "{times:?} {by_packets}");
+    let (times, by_formula) = said(&["workload.analytic=dp"]);
+    assert!(times[1] > times[0] && by_formula.contains(formula), "{times:?} {by_formula}");
+    let (times, by_formulas) = said(&["workload.analytic=all"]);
+    assert!(times[1] == times[0] && by_formulas.contains("no packet crosses the network"), "{times:?} {by_formulas}");
+    let (times, by_classes) = said(&["fidelity.mode=flow", "fidelity.join=ranks"]);
+    assert!(times[1] > 1.1 * times[0] && by_classes.contains(joined), "{times:?} {by_classes}");
+}

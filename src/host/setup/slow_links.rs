@@ -86,7 +86,7 @@ pub(crate) fn slow_link_notes(config: &Config, net: &Network, paths: &[FlowPaths
         notes.push("the rates of topology.outages have no effect here: they are the links' own".to_string());
     } else if !paths.iter().any(crosses) {
         notes.push("the rates of topology.outages have no effect here: no path crosses a slow link".to_string());
-    } else if config.joining() == Joining::Ranks {
+    } else if config.joining() == Joining::Ranks && has_programs(config) {
         notes.push(
             "fidelity.join = \"ranks\" gives all ranks of a class the rate of the slowest: a slow link of topology.outages slows all of them down; \
              fidelity.join = \"collectives\" tells them apart"
@@ -105,6 +105,11 @@ pub(crate) fn slow_link_notes(config: &Config, net: &Network, paths: &[FlowPaths
 
 fn is_slow(net: &Network, arc: ArcIdx) -> bool {
     net.slow_arcs.binary_search_by_key(&arc, |slow| slow.arc).is_ok()
+}
+
+/// Whether ranks run programs, alone or as jobs.
+fn has_programs(config: &Config) -> bool {
+    matches!(config.workload, WorkloadSection::Program(_) | WorkloadSection::Jobs)
 }
 
 /// Whether formulas give the times of some communication between servers.
