@@ -95,6 +95,7 @@ SMALL = {
     "studies/contended-jobs": [],
     "studies/spraying": [],
     "studies/failing-links": [],
+    "studies/slow-links": [],
     "studies/storage-beside-training": [],
     "studies/topology-search-10k": ["workload.analytic=all", "sweep.samples=2"],
     "studies/topologies-13b": ["workload.seq=64", "workload.global_batch=8"],

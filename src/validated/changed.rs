@@ -32,7 +32,7 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
 
 /// Whether nobody measured a network like this: measurements come from fabrics of tiers, at one site, in which nothing failed.
 pub(super) fn is_unmeasured_network(config: &Config) -> bool {
-    if !config.topology.outages.is_empty() {
+    if !config.topology.outages.is_empty() || !config.topology.slow_links.is_empty() {
         return true;
     }
     let TopologyKind::Generated { shape, sites } = &config.topology.kind else { return false };
@@ -97,6 +97,7 @@ mod tests {
             "topology.kind = \"torus\"",
             "topology.sites = 2",
             "topology.outages = \"leaf0\"",
+            "topology.outages = \"leaf0 rate 50%\"",
         ] {
             assert_eq!(text(unmeasured), NOT_VALIDATED, "{unmeasured}");
         }

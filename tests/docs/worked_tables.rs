@@ -79,6 +79,18 @@ const TABLES: &[Table] = &[
         ],
     },
     Table {
+        page: "docs/how-to/failing-links.md",
+        header: "| `routing.policy` | `topology.outages` |",
+        command: "run experiments/studies/slow-links.toml --out out/t",
+        file: "results.csv",
+        keys: &["routing.policy", "topology.outages"],
+        words: &[("nothing", "")],
+        figures: &[
+            ("fct_max_ns", 1e3, Some(("transport.cc", "dcqcn"))),
+            ("fct_max_ns", 1e3, Some(("transport.cc", "swift"))),
+        ],
+    },
+    Table {
         page: "docs/how-to/several-jobs.md",
         header: "| `link` | `job` |",
         command: "run experiments/studies/two-jobs.toml --out out/t --limit 1 --set output.shared_links=true",

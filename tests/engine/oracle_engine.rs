@@ -121,6 +121,24 @@ fn engine_and_oracle_agree_on_links_that_fail() {
     assert!(met.paused > 40 && met.cut > 100 && met.outlived > 40 && met.gave_up > 10 && met.stuck > 10, "{met:?}");
 }
 
+#[test]
+fn engine_and_oracle_agree_on_slow_links() {
+    let mut met = Reached::default();
+    let (mut slow, mut one_way, mut matters) = (0, 0, 0);
+    for seed in random::SLOW..random::SLOW + 400 {
+        let mut case = random::case(seed);
+        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
+        let arcs = std::mem::take(&mut case.network.slow_arcs);
+        slow += u32::from(!arcs.is_empty());
+        one_way += u32::from(arcs.iter().any(|one| arcs.iter().all(|other| other.arc != one.arc ^ 1)));
+        let with_links_alone = by_oracle(&case);
+        case.network.slow_arcs = arcs;
+        matters += u32::from(with_links_alone != by_oracle(&case));
+    }
+    println!("400 cases: {slow} with slow links, {one_way} in one direction, {matters} end otherwise; {met:?}");
+    assert!(slow > 300 && one_way > 150 && matters > 150 && met.paused > 40 && met.lost > 10, "{matters} {met:?}");
+}
+
 /// The case, with links that fail at the very instant at which a packet arrives for a paused port: those of all ports that are paused then, the highest port
 /// first. `None`: there is no such instant.
 fn failing_as_a_packet_arrives(mut case: Case) -> Option<Case> {
@@ -189,7 +207,8 @@ fn soak_engine_and_oracle_agree() {
         compare(from, from + 500);
         compare(random::SELECTIVE + from, random::SELECTIVE + from + 500);
         compare(random::CHANGES + from, random::CHANGES + from + 500);
+        compare(random::SLOW + from, random::SLOW + from + 500);
         500
     });
-    println!("{seeds} cases agree, as many with packets in any order, and as many with links that fail");
+    println!("{seeds} cases agree, as many with packets in any order, with links that fail, and with slow links");
 }

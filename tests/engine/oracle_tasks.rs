@@ -3,7 +3,7 @@
 use crate::oracle::{Failure, Opts, Order, Times, simulate_tasks};
 use crate::reached::{Reach, Reached};
 use crate::support;
-use crate::support::random::{CHANGES, SELECTIVE, SWIFT};
+use crate::support::random::{CHANGES, SELECTIVE, SLOW, SWIFT};
 use crate::support::tasks::TaskCase;
 use crate::support::{engine, graphs, random_tasks};
 use hyperfold_columns::{NEVER, status};
@@ -165,6 +165,13 @@ fn engine_and_oracle_agree_on_task_graphs_with_links_that_fail() {
     assert!(met.paused > 20 && met.cut > 60 && met.outlived > 30 && met.gave_up > 5 && met.stuck > 5, "{met:?}");
 }
 
+#[test]
+fn engine_and_oracle_agree_on_task_graphs_with_slow_links() {
+    let met = compare_random(SLOW, SLOW + 400);
+    println!("400 graphs: {met:?}");
+    assert!(met.paused > 20 && met.lost > 10, "{met:?}");
+}
+
 /// Both could misread the semantics in the same way; not what anybody can reckon.
 #[test]
 fn times_are_those_reckoned_by_hand() {
@@ -232,7 +239,8 @@ fn soak_engine_and_oracle_agree_on_task_graphs() {
         compare_random(from, from + 500);
         compare_random(SELECTIVE + from, SELECTIVE + from + 500);
         compare_random(CHANGES + from, CHANGES + from + 500);
+        compare_random(SLOW + from, SLOW + from + 500);
         500
     });
-    println!("{seeds} task graphs agree, as many with packets in any order, and as many with links that fail");
+    println!("{seeds} task graphs agree, as many with packets in any order, with links that fail, and with slow links");
 }

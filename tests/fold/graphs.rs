@@ -145,6 +145,30 @@ fn what_is_remembered_changes_nothing() {
     assert!(hits > 250 && less > 70, "{hits} hits, {misses} misses, {less} with less to simulate");
 }
 
+#[test]
+fn slow_links_change_nothing() {
+    let (mut folded, mut slow, mut hits, mut less) = (0, 0, 0, 0);
+    let mut engine = FoldEngine::default();
+    for seed in (random::SLOW..random::SLOW + 150).chain(random::SLOW..random::SLOW + 150) {
+        let g = gpu_graphs::case(seed);
+        let mut plain = gpu_graphs::tables(&g, OPTIONS).tables;
+        let mut got = plain.clone();
+        if engine::run_cpu(&mut plain) == status::GAVE_UP {
+            continue;
+        }
+        fold(&g.name, &mut got, mode::FOLD);
+        same(&g.name, &got, &plain);
+        folded += 1;
+        slow += u32::from(!g.case.network.slow_arcs.is_empty());
+        if let Some((stats, fewer)) = remembered(&mut engine, seed) {
+            hits += stats.hits;
+            less += u32::from(fewer);
+        }
+    }
+    println!("{folded} folded, {slow} with slow links, {hits} hits, {less} with less to simulate");
+    assert!(folded > 200 && slow > 150 && hits > 100 && less > 30, "{folded}, {slow}, {hits} hits, {less} with less");
+}
+
 /// States are looked up every few packets, so that patterns that repeat, partitions that fall apart and rows that are read back are the rule.
 #[test]
 fn states_change_nothing() {

@@ -112,7 +112,14 @@ fn incast_beside_rails(cc: Cc, pfc: bool, shared: u64) -> gpu_graphs::Graph {
             server: if id < HOSTS { id } else { u32::MAX },
         })
         .collect();
-    let network = Network { nodes, links, ranks: (0..HOSTS).collect(), nvlink: None, switch_names: SwitchNames::ById };
+    let network = Network {
+        nodes,
+        links,
+        ranks: (0..HOSTS).collect(),
+        nvlink: None,
+        switch_names: SwitchNames::ById,
+        slow_arcs: Vec::new(),
+    };
     let mut graph = TaskGraph::default();
     let post = |graph: &mut TaskGraph, qp: u32, bytes: u64, after: Option<u32>| {
         let task = graph.task(graph.qps[qp as usize].src, 0, Work::Message { qp, bytes });

@@ -497,3 +497,34 @@ fn what_is_carried_over_repeats() {
         assert!(episodes > 1000.0 && episodes - known < 20.0, "{shard}: {known} of {episodes} episodes known");
     }
 }
+
+/// A slow link does not change while an experiment runs, so folding stays exact: rings over it repeat like others, at its rate.
+#[test]
+fn a_slow_link_is_folded() {
+    let text = |slow: &str| {
+        format!(
+            "name = \"m\"\nbase.cluster = {{ gpus = 16, gpus_per_server = 2 }}\n\
+             base.topology = {{ kind = \"rail-optimized\", link_gbps = 100, outages = \"{slow}\" }}\n\
+             base.workload = {{ kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\", bytes = 8000000, iterations = 12 }}\n\
+             base.transport.payload_bytes = 4000\nbase.output = {{ flows = true, links = true }}\n\
+             [axes]\n\"transport.cc\" = [\"dcqcn\", \"none\"]\n"
+        )
+    };
+    let runs = ["", "host0 rate 25%"].map(|slow| {
+        let sweep = Sweep::new(&[], &text(slow));
+        assert!(sweep.flows_by("exact") == sweep.flows_by("off"), "flows differ: {slow}");
+        for file in ["results.csv", "links.csv"] {
+            let [exact, off] =
+                ["exact", "off"].map(|fold| std::fs::read(sweep.root.path().join(fold).join(file)).unwrap());
+            assert!(file == "results.csv" || exact == off, "{file} differs: {slow}");
+        }
+        let [exact, off] = ["exact", "off"].map(|fold| sweep.column(fold, "results.csv", "makespan_ns"));
+        assert_eq!(exact, off);
+        let simulated = |fold: &str| sweep.column(fold, "stats.csv", "packet_hops_simulated").iter().sum::<f64>();
+        assert!(simulated("exact") < 0.8 * simulated("off"), "little was folded: {slow}");
+        exact
+    });
+    for (healthy, slow) in runs[0].iter().zip(&runs[1]) {
+        assert!(*slow > 1.5 * healthy, "{runs:?}");
+    }
+}

@@ -22,6 +22,7 @@ mod registered;
 mod report;
 mod resume;
 mod shards;
+mod slow_links;
 mod small_runs;
 mod ultra_ethernet;
 

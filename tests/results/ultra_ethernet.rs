@@ -31,8 +31,14 @@ fn a_permutation_takes_as_long_as_under_htsim() {
          [axes]\n\"routing.policy\" = [\"entropy\", \"reps\"]\n[sweep]\nreplicas = 3\n");
     assert_eq!(code, 0, "{said}");
     let (mean, slowest) = (means(&folder, "fct_mean_ns"), means(&folder, "fct_max_ns"));
-    assert!(is_as_htsim(mean[0], [52.994, 54.079]) && is_as_htsim(slowest[0], [56.709, 62.234]), "{mean:?} {slowest:?}");
-    assert!(is_as_htsim(mean[1], [52.820, 53.685]) && is_as_htsim(slowest[1], [56.451, 60.080]), "{mean:?} {slowest:?}");
+    assert!(
+        is_as_htsim(mean[0], [52.994, 54.079]) && is_as_htsim(slowest[0], [56.709, 62.234]),
+        "{mean:?} {slowest:?}"
+    );
+    assert!(
+        is_as_htsim(mean[1], [52.820, 53.685]) && is_as_htsim(slowest[1], [56.451, 60.080]),
+        "{mean:?} {slowest:?}"
+    );
     let trimmed = means(&folder, "drops");
     assert_eq!(trimmed, means(&folder, "retransmissions"), "what is trimmed is sent again, and nothing else");
     assert!(trimmed[0] > trimmed[1] && trimmed[1] >= 0.0, "{trimmed:?}");
@@ -52,7 +58,10 @@ fn an_incast_takes_as_long_as_under_htsim() {
          workload = { kind = \"traffic\", pattern = \"incast\", fan_in = 32, bytes = 500000 }\n");
     assert_eq!(code, 0, "{said}");
     let (mean, slowest) = (means(&folder, "fct_mean_ns"), means(&folder, "fct_max_ns"));
-    assert!(is_as_htsim(mean[0], [70.883, 76.204]) && is_as_htsim(slowest[0], [84.184, 90.617]), "{mean:?} {slowest:?}");
+    assert!(
+        is_as_htsim(mean[0], [70.883, 76.204]) && is_as_htsim(slowest[0], [84.184, 90.617]),
+        "{mean:?} {slowest:?}"
+    );
     assert!(is_as_htsim(mean[1], [419.685; 2]) && is_as_htsim(slowest[1], [477.279; 2]), "{mean:?} {slowest:?}");
 }
 

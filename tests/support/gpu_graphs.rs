@@ -8,7 +8,7 @@ use hyperfold_llm::workload::Flow;
 use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use hyperfold_network::transport::Cc;
 
-use super::random::{self, CHANGES, CONTROLS, Rng, SELECTIVE, SWIFT};
+use super::random::{self, CHANGES, CONTROLS, Rng, SELECTIVE, SLOW, SWIFT};
 use super::{Case, engine};
 
 const US: u64 = 1_000_000;
@@ -69,7 +69,9 @@ pub fn case_of(seed: u64, cc: Cc, shape: usize) -> Graph {
     }
     case.paths = random::paths(&mut rng, &case.network, &case.flows);
     case.rtt = random::rtt(&case.network, &case.paths, &case.transport);
-    if seed >= CHANGES {
+    // Changes of its flows alone are none of the graph.
+    case.changes.clear();
+    if (CHANGES..SLOW).contains(&seed) {
         random::break_links(&mut rng, &mut case);
     }
     let release_ps = rng.pick(&[300_000, US, 5 * US]);

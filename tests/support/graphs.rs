@@ -119,7 +119,14 @@ fn network() -> Network {
             false => Node { kind: NodeKind::Switch, id, server: u32::MAX },
         })
         .collect();
-    Network { nodes, links, ranks: (0..HOSTS).collect(), nvlink: None, switch_names: SwitchNames::ById }
+    Network {
+        nodes,
+        links,
+        ranks: (0..HOSTS).collect(),
+        nvlink: None,
+        switch_names: SwitchNames::ById,
+        slow_arcs: Vec::new(),
+    }
 }
 
 /// Queue pairs by their ends, made when first asked for.

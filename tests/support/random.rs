@@ -2,12 +2,12 @@
 //!
 //! Seeded and self-contained (splitmix64), so that a failing seed can be run again anywhere.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::changes::{Outage, RoutedFlow, changes_of};
 use hyperfold_network::routing::{Ecmp, FlowKey, FlowPaths, RoutingPolicy, Spray};
-use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, SwitchNames};
+use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, SlowArc, SwitchNames};
 use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, RttWindow, Swift, TierBuffers, Transport};
 
 use super::Case;
@@ -61,6 +61,9 @@ pub const SELECTIVE: u64 = 2_000_000;
 /// Seeds from here on have links that fail.
 pub const CHANGES: u64 = 3_000_000;
 
+/// Seeds from here on have links at a reduced rate, and some of them links that fail too.
+pub const SLOW: u64 = 4_000_000;
+
 /// Seeds from here on have queues of ports, most of them Ultra Ethernet.
 pub const UEC: u64 = 5_000_000;
 
@@ -68,9 +71,12 @@ pub const UEC: u64 = 5_000_000;
 pub fn case_of(seed: u64, cc: Cc) -> Case {
     let mut rng = Rng::new(seed);
     let clock_ps = rng.pick(&[1, 1000]);
-    let network = network(&mut rng, clock_ps);
+    let mut network = network(&mut rng, clock_ps);
     let flows = flows(&mut rng, network.ranks.len() as u64, clock_ps);
     let paths = paths(&mut rng, &network, &flows);
+    if (SLOW..UEC).contains(&seed) || seed >= UEC && rng.chance(30) {
+        network.slow_arcs = slow_arcs(&mut rng, &network);
+    }
     let mut transport = transport(&mut rng, &network, cc, clock_ps);
     if seed % 4 == 1 {
         let least = transport.buffer_bytes;
@@ -85,7 +91,7 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
         port_queues(&mut rng, &mut transport, &mut rtt);
     }
     let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
-    if (CHANGES..UEC).contains(&seed) || seed >= UEC && rng.chance(30) {
+    if (CHANGES..SLOW).contains(&seed) || seed >= SLOW && rng.chance(20) {
         break_links(&mut rng, &mut case);
     }
     case
@@ -122,6 +128,19 @@ pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindo
     let rate = rng.pick(&[100 * GBPS, 400 * GBPS]);
     transport.nscc = Nscc::of_network(longest, rate, transport.payload, target_ps, transport.trimming);
     transport.nscc.low_ps = rng.pick(&[1_000_000, 200_000]);
+}
+
+/// Up to four links at a reduced rate, some of them in one direction only. With these the networks have eight rates at most, as many as HPCC can name.
+pub fn slow_arcs(rng: &mut Rng, network: &Network) -> Vec<SlowArc> {
+    let mut rates: BTreeMap<ArcIdx, u64> = BTreeMap::new();
+    for _ in 0..rng.range(1, 4) {
+        let link = rng.range(0, network.links.len() as u64 - 1) as u32;
+        let rate_bps = rng.pick(&[1, 10, 10, 25, 25, 40, 50, 100, 200]) * GBPS;
+        let arcs = rng.pick(&[[2 * link, 2 * link + 1], [2 * link; 2], [2 * link + 1; 2]]);
+        rates.extend(arcs.map(|arc| (arc, rate_bps)));
+    }
+    let is_slower = |&(arc, rate_bps): &(ArcIdx, u64)| rate_bps < network.arc_link(arc).rate_bps;
+    rates.into_iter().filter(is_slower).map(|(arc, rate_bps)| SlowArc { arc, rate_bps }).collect()
 }
 
 /// Makes links fail, some of them for good, and lets routing react after a while.
@@ -212,7 +231,14 @@ pub fn network(rng: &mut Rng, clock_ps: u64) -> Network {
             server: if is_host(i) { i - host0 } else { u32::MAX },
         })
         .collect();
-    Network { nodes, links, ranks: (host0..host0 + n_hosts).collect(), nvlink: None, switch_names: SwitchNames::ById }
+    Network {
+        nodes,
+        links,
+        ranks: (host0..host0 + n_hosts).collect(),
+        nvlink: None,
+        switch_names: SwitchNames::ById,
+        slow_arcs: Vec::new(),
+    }
 }
 
 /// 200 ns to 3 us; whole nanoseconds under the nanosecond clock.
@@ -323,10 +349,11 @@ pub fn fixed_part(network: &Network, largest: u32, pfc: bool) -> u64 {
         .filter(|(_, node)| node.kind == NodeKind::Switch)
         .map(|(arcs, _)| {
             let headroom = |&a: &ArcIdx| {
-                let l = network.arc_link(a);
-                let in_flight =
-                    |delays: u128| (delays * l.rate_bps as u128 * l.delay_ps as u128 / 8 / 1_000_000_000_000) as u64;
-                if pfc { in_flight(3).max(in_flight(2) + 3 * largest as u64) } else { 0 }
+                let (rate_in, rate_out) = (network.arc_rate(a ^ 1), network.arc_rate(a));
+                let delay_ps = network.arc_link(a).delay_ps as u128;
+                let in_flight = |delays: u128| (delays * rate_in as u128 * delay_ps / 8 / 1_000_000_000_000) as u64;
+                let more = ((largest + 43) as u64 * rate_in.saturating_sub(rate_out)).div_ceil(rate_out);
+                if pfc { in_flight(3).max(in_flight(2) + 3 * largest as u64 + more) } else { 0 }
             };
             arcs.iter().map(|a| headroom(a) + 4096).sum::<u64>()
         })

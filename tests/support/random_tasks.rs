@@ -7,10 +7,10 @@ use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
-use super::random::{self, CHANGES, CONTROLS, Rng, SELECTIVE, SWIFT, UEC};
+use super::random::{self, CHANGES, CONTROLS, Rng, SELECTIVE, SLOW, SWIFT, UEC};
 use super::tasks::{TaskCase, queue_pair};
 
-/// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it. From [`CHANGES`] on links fail.
+/// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it. From [`CHANGES`] on links fail; from [`SLOW`] on some are slow, and a few fail.
 pub fn case(seed: u64) -> TaskCase {
     let cc = match seed {
         ..SWIFT => [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp][(seed % 5) as usize],
@@ -22,6 +22,9 @@ pub fn case(seed: u64) -> TaskCase {
     let mut network = random::network(&mut rng, clock_ps);
     if rng.chance(25) {
         second_nics(&mut rng, &mut network);
+    }
+    if (SLOW..UEC).contains(&seed) || seed >= UEC && rng.chance(30) {
+        network.slow_arcs = random::slow_arcs(&mut rng, &network);
     }
     if rng.chance(25) {
         // Two ranks a host, in this order.
@@ -68,7 +71,7 @@ pub fn case(seed: u64) -> TaskCase {
     .make();
     let release_ps = rng.pick(&[200_000, 1_000_000, 333_333]);
     let fresh_qp = rng.chance(40);
-    if seed >= CHANGES {
+    if (CHANGES..SLOW).contains(&seed) || seed >= SLOW && rng.chance(20) {
         random::break_links(&mut rng, &mut case);
     }
     TaskCase { case, graph, first_qp, release_ps, fresh_qp }

@@ -440,8 +440,8 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
             );
             for e in &s.experiments {
                 let workload = s.config(e).unwrap().workload;
-                let traffic =
-                    name.contains("flow-beside-") || name.contains("spraying") || name.contains("failing-links");
+                let of_traffic = ["flow-beside-", "spraying", "failing-links", "slow-links"];
+                let traffic = of_traffic.iter().any(|part| name.contains(part));
                 let jobs = matches!(
                     workload,
                     WorkloadSection::Program(_) | WorkloadSection::Jobs | WorkloadSection::Cluster(_)

@@ -14,7 +14,7 @@ use super::key_id::KeyId;
 use super::keys::COUNT as MAX_GPUS;
 use super::mix::mix;
 use super::named::named;
-use super::outages::outages;
+use super::outages::link_texts;
 use super::scale::scaled;
 use super::sections::{
     ClusterSection, LimitsSection, OutputSection, PolicyChoice, Routing, TopologyKind, TopologySection, WorkloadSection,
@@ -74,6 +74,7 @@ impl Config {
             (None, name) => PolicyChoice::Named { name: name.to_string(), max_paths: u32_of(KeyId::MaxPaths) },
         };
         let ecn_by_rate = ecn_by_rate(v)?;
+        let link_texts = link_texts(v)?;
         if v.int(KeyId::Gpus) > MAX_GPUS {
             let why = format!("the workload needs {} GPUs; networks have at most {MAX_GPUS}", v.int(KeyId::Gpus));
             return Err(Conflict { job: None, key: KeyId::Gpus, why });
@@ -112,7 +113,8 @@ impl Config {
                     agg: mib(KeyId::AggBufferMib),
                     spine: mib(KeyId::SpineBufferMib),
                 }),
-                outages: outages(v)?,
+                outages: link_texts.outages,
+                slow_links: link_texts.slow_links,
             },
             routing: Routing {
                 policy,

@@ -11,6 +11,7 @@ mod derive;
 mod docs;
 mod ecn_by_rate;
 mod error;
+mod failing_part;
 mod gpu_links;
 mod jobs;
 mod key;
@@ -31,6 +32,7 @@ mod sections;
 mod server_links;
 mod servers;
 mod serving;
+mod slow_links;
 mod topology;
 mod training;
 mod transport;
@@ -45,6 +47,7 @@ pub use config::{Config, Joining, Steady};
 pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};
 pub use error::{Conflict, Place, SpecError};
+pub use failing_part::FailingPart;
 pub use gpu_links::{GpuLinks, LinkKind, LinksOfGpu, links_of, links_of_table};
 pub use jobs::{JobSection, JobsSection, PlacementChoice, RunningJobs, wrong_job_name};
 pub use key::{Default, Key, KeyKind};
@@ -56,7 +59,7 @@ pub use lookup::{alternatives, find, find_declared, find_job_key, hint, key, lat
 pub use mix::{mix, name_hash};
 pub use named::Named;
 pub use ns3_config::{FileConfig, Note, read_ns3_config};
-pub use outages::{FailingPart, OutageText};
+pub use outages::OutageText;
 pub use program::{
     AlgorithmChoice, Analytic, Communication, Compute, OpChoice, ProgramFormat, ProgramSpec, ProtocolChoice,
     SlowdownChoice, Source,
@@ -68,6 +71,7 @@ pub use sections::{
 };
 pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
 pub use serving::{BatchingChoice, GeneratedRequests, PoolLayout, RequestSource, Serving};
+pub use slow_links::{ReducedRate, SlowLinkText};
 pub use training::{
     CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, ScheduleChoice,
     Training,

@@ -1,30 +1,14 @@
-//! Reads `topology.outages`: links and nodes that fail while packets cross the network.
+//! Reads `topology.outages`: links and nodes that fail while packets cross the network, and links at a reduced rate.
 //!
 //! Layer: spec. Names are not looked up here, because the network is not made yet.
 
 use super::error::Conflict;
+use super::failing_part::{FailingPart, part};
 use super::key_id::KeyId;
 use super::scale::scaled;
+use super::slow_links::{ARROW, SlowLinkText, is_rate, slow_link};
 use super::value::Values;
 use hyperfold_base::units::{PS_PER_NS, PS_PER_S};
-
-/// What fails together.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum FailingPart {
-    /// A node, with all its links.
-    Node(String),
-    /// The links between two nodes.
-    Links {
-        /// Name of one node.
-        a: String,
-        /// Name of the other node.
-        b: String,
-        /// Number of the link among those between the two nodes, from 1; `None`: all of them.
-        number: Option<u32>,
-    },
-    /// Number of different links between switches, which the seed of the experiment draws.
-    Random(u32),
-}
 
 /// An outage as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,42 +23,59 @@ pub struct OutageText {
     pub up_ps: Option<u64>,
 }
 
+/// The entries of `topology.outages`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct LinkTexts {
+    /// What fails.
+    pub outages: Vec<OutageText>,
+    /// What is slow for the whole run.
+    pub slow_links: Vec<SlowLinkText>,
+}
+
 /// An example for messages.
-const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\" or \"random 3\"";
+const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\", \"random 3\" or \"leaf0 spine1 rate 25%\"";
 /// Most outages of one experiment (our choice).
 const MAX_OUTAGES: usize = 4096;
 /// Latest time of an outage in ps, 100 days: simulated time ends soon after.
 const LATEST_PS: f64 = 8.64e18;
 
-/// Reads the outages of an experiment: texts that are separated by commas.
-pub(super) fn outages(v: &Values) -> Result<Vec<OutageText>, Conflict> {
+/// Reads the outages and the slow links of an experiment: texts that are separated by commas.
+pub(super) fn link_texts(v: &Values) -> Result<LinkTexts, Conflict> {
     let text = v.text(KeyId::Outages);
     let fail = |why: String| Conflict { job: None, key: KeyId::Outages, why };
+    let mut texts = LinkTexts::default();
     if text.trim().is_empty() {
-        return Ok(Vec::new());
+        return Ok(texts);
     }
-    let outages: Vec<OutageText> = text
-        .split(',')
-        .map(|outage| one(outage.trim()).map_err(|why| fail(format!("`{}`: {why}; {EXAMPLE}", outage.trim()))))
-        .collect::<Result<_, _>>()?;
-    if outages.len() > MAX_OUTAGES {
-        return Err(fail(format!("{} outages are too many; at most {MAX_OUTAGES}", outages.len())));
+    for entry in text.split(',').map(str::trim) {
+        let wrong = |why: String| fail(format!("`{entry}`: {why}; {EXAMPLE}"));
+        match is_rate(entry) {
+            true => texts.slow_links.push(slow_link(entry).map_err(wrong)?),
+            false => texts.outages.push(one(entry).map_err(wrong)?),
+        }
     }
-    let change = outages.iter().find(|outage| outage.down_ps.is_some() || outage.up_ps.is_some());
+    let n = texts.outages.len() + texts.slow_links.len();
+    if n > MAX_OUTAGES {
+        return Err(fail(format!("{n} outages are too many; at most {MAX_OUTAGES}")));
+    }
+    let change = texts.outages.iter().find(|outage| outage.down_ps.is_some() || outage.up_ps.is_some());
     match (v.text(KeyId::Mode), change) {
-        ("packet", _) | ("flow", None) => Ok(outages),
+        ("packet", _) | ("flow", None) => Ok(texts),
         ("flow", Some(outage)) => Err(fail(format!(
             "`{}`: at flow level links fail before the beginning only; leave out `down` and `up`, or write fidelity.mode = \"packet\"",
             outage.text
         ))),
         (mode, _) => Err(fail(format!(
-            "links of the fabric fail in simulations of packets or flows, and fidelity.mode is \"{mode}\"; section failures says what fails there"
+            "links of the fabric fail or are slow in simulations of packets or flows, and fidelity.mode is \"{mode}\"; section failures says what fails there"
         ))),
     }
 }
 
 /// Reads one outage. The error says what is wrong with it.
 fn one(text: &str) -> Result<OutageText, String> {
+    if text.contains(ARROW) {
+        return Err(format!("a link fails in both directions; `{ARROW}` needs a rate"));
+    }
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_keyword = |word: &&str| matches!(*word, "down" | "up");
     let (names, times) = words.split_at(words.iter().position(is_keyword).unwrap_or(words.len()));
@@ -89,29 +90,6 @@ fn one(text: &str) -> Result<OutageText, String> {
         return Err("it comes back before it fails".to_string());
     }
     Ok(OutageText { text: text.to_string(), part: part(names)?, down_ps, up_ps })
-}
-
-/// Reads what fails.
-fn part(names: &[&str]) -> Result<FailingPart, String> {
-    match *names {
-        [] => Err("it names nothing that fails".to_string()),
-        ["random", count] => match count.parse() {
-            Ok(count @ 1..=1_000_000) => Ok(FailingPart::Random(count)),
-            _ => Err(format!("`{count}` is no number of links, from 1")),
-        },
-        [node] => Ok(FailingPart::Node(node.to_string())),
-        [a, b] => {
-            let (b, number) = match b.rsplit_once('#') {
-                None => (b, None),
-                Some((b, number)) => match number.parse() {
-                    Ok(number @ 1..) => (b, Some(number)),
-                    _ => return Err(format!("`{number}` is no number of a link, from 1")),
-                },
-            };
-            Ok(FailingPart::Links { a: a.to_string(), b: b.to_string(), number })
-        }
-        _ => Err("it names more than two nodes".to_string()),
-    }
 }
 
 /// Reads a time with its unit, in ps.
@@ -152,7 +130,7 @@ mod tests {
     #[test]
     fn wrong_outages_say_why() {
         for (text, why) in [
-            ("down 1us", "names nothing"),
+            ("down 1us", "names no link"),
             ("a b c", "more than two"),
             ("a b down 5", "no time with a unit"),
             ("a b down xus", "no time"),
@@ -160,6 +138,8 @@ mod tests {
             ("a b down 5us up 5us", "before it fails"),
             ("a b up 0us", "before it fails"),
             ("a b up 5us down 6us", "after the names"),
+            ("a -> b down 5us", "fails in both directions"),
+            ("a->b", "`->` needs a rate"),
             ("a b#0", "no number of a link"),
             ("random 0", "no number of links"),
             ("a down 101000000s", "later than"),

@@ -10,6 +10,7 @@ use super::named::Named;
 use super::outages::OutageText;
 use super::program::ProgramSpec;
 use super::registered::RegisteredPolicy;
+use super::slow_links::SlowLinkText;
 use hyperfold_network::topology::{FabricShape, Sites};
 use hyperfold_network::transport::TierBuffers;
 
@@ -71,6 +72,8 @@ pub struct TopologySection {
     pub tier_buffers: Option<TierBuffers>,
     /// What fails while packets cross the network.
     pub outages: Vec<OutageText>,
+    /// Links at a reduced rate.
+    pub slow_links: Vec<SlowLinkText>,
 }
 
 /// Where the network comes from.

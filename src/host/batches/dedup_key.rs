@@ -145,6 +145,7 @@ impl DedupKey {
             + size_of_val(&*self.flows)
             + self.network.nodes.len() * size_of::<Node>()
             + self.network.links.len() * size_of::<Link>()
+            + size_of_val(&*self.network.slow_arcs)
     }
 }
 

@@ -106,11 +106,11 @@ fn loads(r: &Routed) -> Vec<u64> {
     loads
 }
 
-/// Returns the time that `bytes` of payload take on an arc with headers, ps.
-fn drain_ps(r: &Routed, bytes: u64, arc: usize) -> u64 {
+/// Returns the time that `bytes` of payload take with headers at a rate, ps.
+fn drain_ps(r: &Routed, bytes: u64, rate_bps: u64) -> u64 {
     let wire = u128::from(r.transport.payload + r.transport.data_overhead);
     let bits = u128::from(bytes) * 8 * wire / u128::from(r.transport.payload.max(1));
-    (bits * u128::from(PS_PER_S) / u128::from(r.network.links[arc / 2].rate_bps.max(1))) as u64
+    (bits * u128::from(PS_PER_S) / u128::from(rate_bps.max(1))) as u64
 }
 
 fn flows(r: &Routed) -> ExperimentOutcome {
@@ -123,12 +123,12 @@ fn flows(r: &Routed) -> ExperimentOutcome {
             Some(p) => {
                 let paths = &r.paths[*p].data;
                 let alone = ideal_ps(f.bytes, &r.network, &r.paths[*p], &r.transport);
-                let longest_drain_ps = |bytes: &dyn Fn(usize) -> u64| {
-                    paths.iter().flatten().map(|&arc| drain_ps(r, bytes(arc as usize), arc as usize)).max().unwrap_or(0)
-                };
-                let (own, all) =
-                    (longest_drain_ps(&|_| f.bytes / paths.len() as u64), longest_drain_ps(&|arc| loads[arc]));
-                (alone, alone + all.saturating_sub(own))
+                let arcs = || paths.iter().flatten().copied();
+                // The time alone is that over links at their own rate, as is the part of it that is taken off again.
+                let share = f.bytes / paths.len() as u64;
+                let own = arcs().map(|arc| drain_ps(r, share, r.network.arc_link(arc).rate_bps)).max().unwrap_or(0);
+                let all = arcs().map(|arc| drain_ps(r, loads[arc as usize], r.network.arc_rate(arc))).max();
+                (alone, alone + all.unwrap_or(0).saturating_sub(own))
             }
         };
         outcome.makespan_ps = outcome.makespan_ps.max(f.start_ps + fct);
@@ -171,6 +171,22 @@ mod tests {
                 assert!(f.fct_ps.unwrap().abs_diff(f.ideal_ps) <= bytes / 10 + 100, "{bytes}: {f:?}");
             }
             assert!(o.iteration.is_some() && o.makespan_ps >= o.flows[0].ideal_ps);
+        }
+    }
+
+    #[test]
+    fn slow_links_take_longer() {
+        for workload in [
+            "kind = \"collective\", op = \"send-recv\", bytes = 4000000",
+            "kind = \"traffic\", pattern = \"ring\", bytes = 4000000",
+        ] {
+            let outages = |outages: &str| format!("{workload} }}\nbase.topology = {{ outages = \"{outages}\"");
+            let (healthy, slow) = (estimated(&outages("")), estimated(&outages("host0 rate 25%")));
+            let ratio =
+                |flow: usize| slow.flows[flow].fct_ps.unwrap() as f64 / healthy.flows[flow].fct_ps.unwrap() as f64;
+            // Rank 0 sends and receives at a quarter of the rate, ranks 3 and 4 do not notice.
+            assert!((3.7..4.01).contains(&ratio(0)) && ratio(3) < 1.01, "{workload}: {} {}", ratio(0), ratio(3));
+            assert_eq!(slow.flows[0].ideal_ps, healthy.flows[0].ideal_ps);
         }
     }
 

@@ -188,19 +188,19 @@ impl<'a> MessageEstimate<'a> {
         for path in &paths.data {
             let (mut head, mut tail) = (now_ps, now_ps);
             for &arc in path {
-                let link = net.arc_link(arc);
-                let one = tx_ps(packet, link.rate_bps, tr.clock_ps);
-                let all = (u128::from(wire) * 8 * u128::from(PS_PER_S) / u128::from(link.rate_bps)) as u64;
+                let (rate, delay_ps) = (net.arc_rate(arc), net.arc_link(arc).delay_ps);
+                let one = tx_ps(packet, rate, tr.clock_ps);
+                let all = (u128::from(wire) * 8 * u128::from(PS_PER_S) / u128::from(rate)) as u64;
                 let start = head.max(self.free[arc as usize]);
                 let end = (start + all).max(tail + one);
                 self.free[arc as usize] = end;
-                (head, tail) = (start + one + link.delay_ps, end + link.delay_ps);
+                (head, tail) = (start + one + delay_ps, end + delay_ps);
             }
             last = last.max(tail);
         }
         let back: u64 = paths.ack[0]
             .iter()
-            .map(|&a| tx_ps(tr.ack_bytes, net.arc_link(a).rate_bps, tr.clock_ps) + net.arc_link(a).delay_ps)
+            .map(|&a| tx_ps(tr.ack_bytes, net.arc_rate(a), tr.clock_ps) + net.arc_link(a).delay_ps)
             .sum();
         (last, last + back)
     }

@@ -106,7 +106,14 @@ pub fn dumbbell() -> Network {
             server: if id < HOSTS { id } else { u32::MAX },
         })
         .collect();
-    Network { nodes, links, ranks: (0..HOSTS).collect(), nvlink: None, switch_names: SwitchNames::ById }
+    Network {
+        nodes,
+        links,
+        ranks: (0..HOSTS).collect(),
+        nvlink: None,
+        switch_names: SwitchNames::ById,
+        slow_arcs: Vec::new(),
+    }
 }
 
 /// All shortest paths between two hosts: up, over either trunk where it must cross, down.

@@ -75,7 +75,8 @@ pub(crate) fn messages(job: &Job, net: &Network, paths: &[FlowPaths], transport:
 }
 
 /// Returns the completion time on an idle network at line rate, ps. All packets go one behind the other over every link of the path, store and forward, until
-/// the last is whole at the receiver, and its acknowledgement is back. The slowest link decides. No flow is faster.
+/// the last is whole at the receiver, and its acknowledgement is back. The slowest link decides. No flow is faster. Links have their own rates, also those that
+/// run at a reduced one: so the slowdown of a flow shows what the reduction costs it, and a sprayed flow that avoids a slow path is not below 1.
 pub(crate) fn ideal_ps(bytes: u64, net: &Network, paths: &FlowPaths, tr: &Transport) -> u64 {
     let hops = |arcs: &[ArcIdx]| -> Vec<Hop> {
         arcs.iter().map(|&arc| net.arc_link(arc)).map(|link| (link.rate_bps, link.delay_ps)).collect()

@@ -285,9 +285,15 @@ pub enum SetupError {
 pub enum BuildError {
     /// HPCC's telemetry cannot name so many link rates.
     #[error(
-        "HPCC's telemetry can name 8 link rates; this network has {0}: use fewer distinct rates or another transport.cc"
+        "HPCC's telemetry can name 8 link rates; this network has {n}{}: use fewer distinct rates or another transport.cc",
+        if *.reduced { ", with the reduced rates of topology.outages" } else { "" }
     )]
-    TooManyRates(usize),
+    TooManyRates {
+        /// Number of distinct rates.
+        n: usize,
+        /// Whether some ports have a reduced rate.
+        reduced: bool,
+    },
     /// A link rate, in bps, is no whole number of Mb/s.
     #[error("a link of {0} bps: link rates must be whole Mb/s")]
     OddRate(u64),

@@ -27,7 +27,7 @@ pub(super) fn unmarked(net: &Network, tr: &Transport, host_rate: u64, paths: &[F
     let max_queue = |node: NodeIdx, feeding: &BTreeSet<ArcIdx>| {
         let shared = buffer(node).saturating_sub(ports[node as usize] * u64::from(tr.reserve_bytes)) as f64;
         let left = feeding.iter().fold(shared, |left, &arc| {
-            let shift = alpha_shift(tr.pfc_alpha_shift, net.arc_link(arc).rate_bps, host_rate);
+            let shift = alpha_shift(tr.pfc_alpha_shift, net.arc_rate(arc), host_rate);
             let parts = (1u64 << shift) as f64;
             left * parts / (parts + 1.0)
         });
@@ -38,7 +38,7 @@ pub(super) fn unmarked(net: &Network, tr: &Transport, host_rate: u64, paths: &[F
     for pair in paths.iter().flat_map(|p| p.data.iter().chain(&p.ack)).flat_map(|path| path.windows(2)) {
         feeds.entry(pair[1]).or_default().insert(pair[0]);
     }
-    let rate = |arc: ArcIdx| net.arc_link(arc).rate_bps;
+    let rate = |arc: ArcIdx| net.arc_rate(arc);
     feeds.retain(|&arc, feeding| feeding.iter().map(|&arc| rate(arc)).sum::<u64>() > rate(arc));
     let queues = feeds.len();
     feeds.retain(|&arc, feeding| max_queue(net.arc_from(arc), feeding) <= tr.ecn_for(rate(arc)).kmin_bytes as f64);

@@ -13,3 +13,4 @@ pub(crate) mod placement;
 pub mod prepare;
 pub(crate) mod route;
 pub mod servers;
+pub(crate) mod slow_links;

@@ -1,6 +1,6 @@
 //! Finds the links that `topology.outages` names, and works out what their failure changes.
 //!
-//! Layer: host. Builds no tables.
+//! Layer: host. Builds no tables. Links that are only slow are in `slow_links`.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -36,7 +36,8 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
     let texts = &config.topology.outages;
     let names = if texts.is_empty() { Vec::new() } else { net.names() };
     let outage = |(number, text): (u64, &OutageText)| {
-        let links = links_of(net, &names, text, (config.seed, number)).map_err(|why| Conflict {
+        let found = links_of(net, &names, &text.part, &|_| true, (config.seed, number));
+        let links = found.and_then(|links| switched(net, links)).map_err(|why| Conflict {
             job: None,
             key: KeyId::Outages,
             why: format!("`{}`: {why}", text.text),
@@ -117,16 +118,17 @@ fn gives_up(config: &Config, outages: &[Outage], transport: &Transport) -> Optio
     })
 }
 
-/// The links that an outage takes down. Random ones are drawn by the seed and the number of the outage. The error says what the network does not have.
-fn links_of(
+/// The links that are named. Random ones are drawn among those that `may_draw` allows, by the seed and a number. The error says what the network does not have.
+pub(super) fn links_of(
     net: &Network,
     names: &[String],
-    outage: &OutageText,
+    part: &FailingPart,
+    may_draw: &dyn Fn(u32) -> bool,
     (seed, number): (u64, u64),
 ) -> Result<Vec<u32>, String> {
     let packet_links = || (0u32..).zip(&net.links).filter(|(_, link)| net.is_packet_link(link));
     let node = |name: &str| node_of(names, name);
-    let links: Vec<u32> = match &outage.part {
+    let links: Vec<u32> = match part {
         FailingPart::Node(name) => {
             let node = node(name)?;
             packet_links().filter(|(_, l)| l.a == node || l.b == node).map(|(i, _)| i).collect()
@@ -145,10 +147,15 @@ fn links_of(
         }
         FailingPart::Random(count) => {
             let is_switch = |node: u32| net.nodes[node as usize].kind == NodeKind::Switch;
-            let mut all: Vec<u32> =
-                packet_links().filter(|(_, l)| is_switch(l.a) && is_switch(l.b)).map(|(i, _)| i).collect();
+            let between_switches = packet_links().filter(|(_, l)| is_switch(l.a) && is_switch(l.b));
+            let n_all = between_switches.clone().count();
+            let mut all: Vec<u32> = between_switches.map(|(i, _)| i).filter(|&link| may_draw(link)).collect();
             if all.len() < *count as usize {
-                return Err(format!("the network has {} links between switches", all.len()));
+                let taken = match n_all - all.len() {
+                    0 => String::new(),
+                    taken => format!(", and {taken} of them have a rate already"),
+                };
+                return Err(format!("the network has {n_all} links between switches{taken}"));
             }
             all.sort_by_key(|&link| (mix(seed, number, u64::from(link)), link));
             all.truncate(*count as usize);
@@ -156,9 +163,14 @@ fn links_of(
         }
     };
     if links.is_empty() {
-        let linked = neighbours(net, names, &outage.part);
+        let linked = neighbours(net, names, part);
         return Err(format!("no packet link is there{linked}"));
     }
+    Ok(links)
+}
+
+/// The links, if none of them joins two hosts.
+fn switched(net: &Network, links: Vec<u32>) -> Result<Vec<u32>, String> {
     let is_host = |node: u32| net.nodes[node as usize].kind == NodeKind::Host;
     let between_hosts = |&&link: &&u32| is_host(net.links[link as usize].a) && is_host(net.links[link as usize].b);
     match links.iter().find(between_hosts) {
@@ -222,8 +234,7 @@ mod tests {
 
     fn links(part: FailingPart, draw: (u64, u64)) -> Result<Vec<u32>, String> {
         let net = network();
-        let outage = OutageText { text: String::new(), part, down_ps: None, up_ps: None };
-        links_of(&net, &net.names(), &outage, draw)
+        links_of(&net, &net.names(), &part, &|_| true, draw)
     }
 
     fn between(a: &str, b: &str, number: Option<u32>) -> Result<Vec<u32>, String> {

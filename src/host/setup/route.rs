@@ -33,6 +33,7 @@ use crate::setup::network::{bill, network, nvlink_as_packets};
 use crate::setup::outages::{CrossingFlows, network_changes, outages};
 use crate::setup::own_routing::named_routing_policy;
 use crate::setup::servers;
+use crate::setup::slow_links::{slow_arcs, slow_link_notes};
 
 /// Whether an experiment is computed while it is prepared, and not simulated: its one program communicates by closed form only.
 pub fn is_worked_out(config: &Config) -> bool {
@@ -118,6 +119,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     if config.cluster.nvlink_packets {
         nvlink_as_packets(&mut network, servers::links_of_mesh(config, described.as_ref()) > 1);
     }
+    network.slow_arcs = slow_arcs(config, &network)?;
     let JoinedJobs { flows, first_qp_id, job, placed } = match (&config.workload, &config.jobs) {
         (WorkloadSection::Program(program), _) => {
             let mut job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut notes)?;
@@ -198,6 +200,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     let crossing =
         CrossingFlows { flows: &packet_flows, paths: &paths, own_paths: &own_paths, lanes: &lanes, policy: &*policy };
     let changes = network_changes(config, &network, &outages, &crossing, &transport, &mut notes);
+    notes.extend(slow_link_notes(config, &network, &paths));
     notes.extend(several_paths(config, &paths));
     if !config.is_flow_level() {
         notes.extend(marking::unmarked(&network, &transport, first_host_rate(&network), &paths));

@@ -237,9 +237,11 @@ fn owners(net: &Network, ends: &Ends) -> Vec<NicIdx> {
     net.ranks.iter().map(|&host| first[host as usize]).collect()
 }
 
-/// Returns the distinct link rates in Mb/s, ascending, for the INT header; empty without HPCC.
+/// Returns the distinct rates of ports in Mb/s, ascending, for the INT header; empty without HPCC.
 fn int_rates(net: &Network, cc: Cc, flow_level: bool) -> Result<Vec<u32>, BuildError> {
-    let mut rates: Vec<u64> = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.rate_bps).collect();
+    let arcs = 0..2 * net.links.len() as ArcIdx;
+    let mut rates: Vec<u64> =
+        arcs.filter(|&arc| net.is_packet_link(net.arc_link(arc))).map(|arc| net.arc_rate(arc)).collect();
     rates.sort_unstable();
     rates.dedup();
     if let Some(&odd) = rates.iter().find(|r| *r % BPS_PER_MBPS != 0) {
@@ -249,7 +251,7 @@ fn int_rates(net: &Network, cc: Cc, flow_level: bool) -> Result<Vec<u32>, BuildE
         return Ok(Vec::new());
     }
     if rates.len() > 8 {
-        return Err(BuildError::TooManyRates(rates.len()));
+        return Err(BuildError::TooManyRates { n: rates.len(), reduced: !net.slow_arcs.is_empty() });
     }
     Ok(rates.iter().map(|r| (r / BPS_PER_MBPS) as u32).collect())
 }
@@ -352,14 +354,14 @@ fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
 fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
     let (net, tr) = (case.network, case.transport);
     for &arc in &ends.arcs[..ends.n_nics as usize] {
-        let link = net.arc_link(arc);
+        let rate = net.arc_rate(arc);
         t.nics.push(Nic {
             exp: case.options.exp_id,
             peer: ends.end_of_arc[(arc ^ 1) as usize],
-            rate: link.rate_bps,
-            delay: link.delay_ps,
-            tx_full: tx_ps(tr.payload + tr.data_overhead, link.rate_bps, tr.clock_ps),
-            tx_ack: tx_ps(tr.ack_bytes, link.rate_bps, tr.clock_ps),
+            rate,
+            delay: net.arc_link(arc).delay_ps,
+            tx_full: tx_ps(tr.payload + tr.data_overhead, rate, tr.clock_ps),
+            tx_ack: tx_ps(tr.ack_bytes, rate, tr.clock_ps),
             busy_until: NEVER,
             timer: NEVER,
             rto: NEVER,
@@ -377,14 +379,18 @@ fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
 }
 
 /// Describes for an error message what takes a switch's buffer at each port if PFC is on.
-const PFC_WANTS: &str =
-    "PFC's headroom (3 x rate x delay / 8 each, more on short links; none with `transport.pfc = false`) and reserve";
+const PFC_WANTS: &str = "PFC's headroom (3 x rate x delay / 8 each, more on short links and where a port receives faster than it sends; none with `transport.pfc = false`) and reserve";
 
-/// Bytes that a port must still take in after it sent a pause: the reference's three one-way delays at line rate. Short links and large packets need more: a
-/// round trip, the packet that the pause frame waits for, the packet that the peer is transmitting, and one packet for the frame and for counting by packets.
-fn headroom_bytes(rate_bps: u64, delay_ps: u64, max_wire: u32) -> u64 {
-    let in_flight = |delays: u128| (delays * rate_bps as u128 * delay_ps as u128 / (8 * PS_PER_S as u128)) as u64;
-    in_flight(3).max(in_flight(2) + 3 * max_wire as u64)
+/// Bytes that a port must still take in after it sent a pause: the reference's three one-way delays at the rate at which it receives. Short links and large
+/// packets need more: a round trip, the packet that the pause frame waits for, the packet that the peer is transmitting, and one packet for the frame and for
+/// counting by packets. A port that sends more slowly than it receives takes in more while that packet and the frame leave.
+fn headroom_bytes(net: &Network, arc: ArcIdx, max_wire: u32) -> u64 {
+    let (rate_in, rate_out) = (u128::from(net.arc_rate(arc ^ 1)), u128::from(net.arc_rate(arc)));
+    let delay_ps = u128::from(net.arc_link(arc).delay_ps);
+    let in_flight = |delays: u128| delays * rate_in * delay_ps / (8 * PS_PER_S as u128);
+    let leaving = u128::from(max_wire + FRAME_BYTES);
+    let more = (leaving * rate_in.saturating_sub(rate_out)).div_ceil(rate_out);
+    in_flight(3).max(in_flight(2) + 3 * u128::from(max_wire) + more) as u64
 }
 
 /// Returns the shift of a port's dynamic threshold. A link faster than the first host's NIC gets a larger share of the buffer.
@@ -399,7 +405,7 @@ pub(crate) fn alpha_shift(shift: u32, rate_bps: u64, host_rate: u64) -> u32 {
 
 fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) -> Result<(), BuildError> {
     let (net, tr) = (case.network, case.transport);
-    // The reference compares every port with the first host's NIC.
+    // The reference compares every port with the first host's NIC. Its link's own rate counts, so that a slow NIC changes no switch.
     let host_rate = ends.arcs.first().map_or(u64::MAX, |&arc| net.arc_link(arc).rate_bps);
     let max_wire = (tr.payload + tr.data_overhead).max(tr.ack_bytes);
     let mut plan_first = 0u64;
@@ -409,23 +415,24 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
         let mut headrooms = 0u64;
         for p in first.run(n) {
             let arc = ends.arcs[p.end(ends.n_nics).usize()];
-            let link = net.arc_link(arc);
+            let rate = net.arc_rate(arc);
             // Without PFC no pause is sent, so no headroom is needed.
-            let headroom = if tr.pfc { headroom_bytes(link.rate_bps, link.delay_ps, max_wire) } else { 0 };
+            let headroom = if tr.pfc { headroom_bytes(net, arc, max_wire) } else { 0 };
             headrooms += headroom;
-            let headroom = tr.port_queue_for(link.rate_bps).unwrap_or(headroom).min(u32::MAX as u64 / 2) as u32;
-            let ecn = tr.ecn_for(link.rate_bps);
-            let shift = alpha_shift(tr.pfc_alpha_shift, link.rate_bps, host_rate);
-            let mbps = (link.rate_bps / BPS_PER_MBPS) as u32;
+            let headroom = tr.port_queue_for(rate).unwrap_or(headroom).min(u32::MAX as u64 / 2) as u32;
+            let ecn = tr.ecn_for(rate);
+            // The share of the buffer is for what the port receives.
+            let shift = alpha_shift(tr.pfc_alpha_shift, net.arc_rate(arc ^ 1), host_rate);
+            let mbps = (rate / BPS_PER_MBPS) as u32;
             t.ports.push(Port {
                 exp: case.options.exp_id,
                 switch_idx: SwitchIdx::new(s),
                 peer: ends.end_of_arc[(arc ^ 1) as usize],
                 rate_idx: rates.iter().position(|&x| x == mbps).unwrap_or(0) as u32,
-                rate: link.rate_bps,
-                delay: link.delay_ps,
-                tx_full: tx_ps(tr.payload + tr.data_overhead, link.rate_bps, tr.clock_ps),
-                tx_ack: tx_ps(tr.ack_bytes, link.rate_bps, tr.clock_ps),
+                rate,
+                delay: net.arc_link(arc).delay_ps,
+                tx_full: tx_ps(tr.payload + tr.data_overhead, rate, tr.clock_ps),
+                tx_ack: tx_ps(tr.ack_bytes, rate, tr.clock_ps),
                 kmin: ecn.kmin_bytes.min(u32::MAX as u64) as u32,
                 kmax: ecn.kmax_bytes.min(u32::MAX as u64) as u32,
                 pmax_q32: ecn.pmax_q32,

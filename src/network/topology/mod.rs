@@ -22,7 +22,7 @@ pub use generate::{
 };
 pub use htsim::parse_htsim;
 pub use infragraph::{parse_infragraph, to_infragraph};
-pub use network::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink, SwitchNames};
+pub use network::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink, SlowArc, SwitchNames};
 pub use ns3::{TopologyFile, parse_ns3, to_ns3};
 pub use simai::{parse_simai, to_simai};
 pub use text::FileError;

@@ -38,10 +38,19 @@ pub struct Link {
     pub a: NodeIdx,
     /// Node at the other end; odd arcs lead away from it.
     pub b: NodeIdx,
-    /// Rate in each direction in bits per second, a whole number of Mb/s.
+    /// Rate in each direction in bits per second, a whole number of Mb/s. [`Network::arc_rate`] knows directions that are slower.
     pub rate_bps: u64,
     /// One-way propagation delay in ps, at least 1. It includes the links' shares of switch latencies.
     pub delay_ps: u64,
+}
+
+/// A direction of a link that runs at less than the link's rate for the whole run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SlowArc {
+    /// The direction.
+    pub arc: ArcIdx,
+    /// Its rate in bits per second, a whole number of Mb/s.
+    pub rate_bps: u64,
 }
 
 /// The analytical path between two GPUs of one server.
@@ -67,6 +76,8 @@ pub struct Network {
     pub nvlink: Option<NvLink>,
     /// How switches are named.
     pub switch_names: SwitchNames,
+    /// Directions of packet links at a reduced rate, ascending by arc. Neither routing nor senders know of them.
+    pub slow_arcs: Vec<SlowArc>,
 }
 
 /// How the switches of a network are named for users.
@@ -164,6 +175,14 @@ impl Network {
         &self.links[(arc / 2) as usize]
     }
 
+    /// Rate at which an arc's port transmits, in bits per second: the link's own, or a reduced one.
+    pub fn arc_rate(&self, arc: ArcIdx) -> u64 {
+        match self.slow_arcs.binary_search_by_key(&arc, |slow| slow.arc) {
+            Ok(place) => self.slow_arcs[place].rate_bps,
+            Err(_) => self.arc_link(arc).rate_bps,
+        }
+    }
+
     /// Outgoing arcs of every node, in port order (the order of `links`), including links of NVSwitches.
     pub fn out_arcs(&self) -> Vec<Vec<ArcIdx>> {
         let mut out = vec![Vec::new(); self.nodes.len()];
@@ -193,7 +212,7 @@ impl Network {
 
 #[cfg(test)]
 mod tests {
-    use crate::topology::{Clos, Fabric, RailOptimized, parse_ns3, to_ns3};
+    use crate::topology::{Clos, Fabric, RailOptimized, SlowArc, parse_ns3, to_ns3};
 
     fn fabric() -> Fabric {
         Fabric {
@@ -221,5 +240,14 @@ mod tests {
         assert!(names[12] == "agg0" && names.iter().any(|n| n == "core0"), "{names:?}");
         let file = parse_ns3("t", &to_ns3(&rail).unwrap()).unwrap().network;
         assert_eq!(file.names()[7..9], ["host7", "switch8"].map(String::from), "a file's ids are its own");
+    }
+
+    #[test]
+    fn a_direction_may_be_slower_than_its_link() {
+        let mut net = RailOptimized::default().build(&fabric()).unwrap();
+        net.slow_arcs = vec![SlowArc { arc: 3, rate_bps: 25_000_000_000 }, SlowArc { arc: 8, rate_bps: 1_000_000 }];
+        let rates = [2, 3, 4, 8, 9].map(|arc| net.arc_rate(arc));
+        assert_eq!(rates, [100_000_000_000, 25_000_000_000, 100_000_000_000, 1_000_000, 100_000_000_000]);
+        assert_eq!(net.arc_link(3).rate_bps, 100_000_000_000);
     }
 }

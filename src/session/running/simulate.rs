@@ -351,13 +351,13 @@ impl<'a> Findings<'a> {
             }
         }
         if record.drops.is_some_and(|n| n > 0) {
-            let values = config(self.sweep, experiment).values;
-            match values.bool(spec::KeyId::Pfc) {
+            let config = config(self.sweep, experiment);
+            match config.values.bool(spec::KeyId::Pfc) {
                 // Queues of ports are made to trim or drop what they cannot take.
-                _ if values.bool(spec::KeyId::PortQueue) => {}
+                _ if config.values.bool(spec::KeyId::PortQueue) => {}
                 // A link that fails loses packets with PFC too.
-                true => self.lost_with_pfc += u64::from(!values.has(spec::KeyId::Outages)),
-                false => self.lost_without_pfc.add(record, &values),
+                true => self.lost_with_pfc += u64::from(config.topology.outages.is_empty()),
+                false => self.lost_without_pfc.add(record, &config.values),
             }
         }
     }

@@ -8,7 +8,7 @@ use hyperfold_network::transport::{LossRecovery, Transport};
 use super::any_order::{Placed, Scoreboard};
 use super::arith::{hash32, mul_div, tx};
 use super::cc::{CcState, News};
-use super::port::{Int, Item, Kind, Packet};
+use super::port::{self, Int, Item, Kind, Packet};
 use super::{Case, Event, Failure, Lineage, Sim};
 
 #[derive(Clone, Debug, Default)]
@@ -75,7 +75,7 @@ impl Sender {
     pub fn new(case: &Case, flow: usize, is_qp: bool) -> Self {
         let size = if is_qp { 0 } else { case.flows[flow].bytes };
         let nic = case.paths[flow].data[0][0];
-        let rate_max = case.network.arc_link(nic).rate_bps;
+        let rate_max = port::rate(&case.network, nic);
         Sender {
             nic,
             is_qp,

@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use hyperfold_network::topology::ArcIdx;
+use hyperfold_network::topology::{ArcIdx, Network};
 use hyperfold_network::transport::EcnThresholds;
 
 use super::arith::tx;
@@ -94,16 +94,22 @@ pub struct Port {
     pub draws: u64,
 }
 
+/// Rate at which the port of an arc transmits.
+pub fn rate(net: &Network, arc: ArcIdx) -> u64 {
+    let reduced = net.slow_arcs.iter().find(|slow| slow.arc == arc);
+    reduced.map_or(net.links[arc as usize / 2].rate_bps, |slow| slow.rate_bps)
+}
+
 /// Ports of all arcs. Switch ports are numbered by node, then by link.
 pub fn all(case: &Case) -> Vec<Port> {
     let net = &case.network;
     let mut ports: Vec<Port> = (0..2 * net.links.len() as ArcIdx)
         .map(|arc| {
-            let link = net.arc_link(arc);
+            let rate_bps = rate(net, arc);
             Port {
                 is_switch: is_switch(case, arc),
-                rate_bps: link.rate_bps,
-                delay_ps: link.delay_ps,
+                rate_bps,
+                delay_ps: net.arc_link(arc).delay_ps,
                 busy: false,
                 down: false,
                 outages: 0,
@@ -114,7 +120,7 @@ pub fn all(case: &Case) -> Vec<Port> {
                 queue_bytes: 0,
                 frames: VecDeque::new(),
                 tx_bytes: 0,
-                ecn: case.transport.ecn_for(link.rate_bps),
+                ecn: case.transport.ecn_for(rate_bps),
                 number: u32::MAX,
                 draws: 0,
             }

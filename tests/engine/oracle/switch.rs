@@ -3,7 +3,7 @@
 use hyperfold_network::topology::{ArcIdx, NodeIdx, NodeKind};
 
 use super::arith::{PS_PER_S, hash32};
-use super::port::{Hop, INT_HOPS, Item, Kind, PAUSE_BYTES, Packet};
+use super::port::{self, Hop, INT_HOPS, Item, Kind, PAUSE_BYTES, Packet};
 use super::{Case, Sim};
 
 /// Accounting of one in-port.
@@ -50,15 +50,18 @@ pub fn mmus(case: &Case) -> Vec<Mmu> {
         }
         let ingress: Vec<Ingress> = packet_arcs(node)
             .map(|arc| {
-                let link = net.arc_link(arc);
-                let (mut rate, mut shift) = (link.rate_bps, t.pfc_alpha_shift);
+                let (rate_in, rate_out) = (port::rate(net, arc ^ 1) as u128, port::rate(net, arc) as u128);
+                let (mut rate, mut shift) = (rate_in as u64, t.pfc_alpha_shift);
                 while rate > host_rate && shift > 0 {
                     rate /= 2;
                     shift -= 1;
                 }
-                let in_flight = link.rate_bps as u128 * link.delay_ps as u128;
+                let in_flight = rate_in * net.arc_link(arc).delay_ps as u128;
                 let largest = (t.payload + t.data_overhead).max(t.ack_bytes) as u128;
-                let headroom = (3 * in_flight / 8 / PS_PER_S).max(2 * in_flight / 8 / PS_PER_S + 3 * largest);
+                // While a packet and the pause frame leave slowly, more than as much comes in.
+                let leaving = largest + PAUSE_BYTES as u128;
+                let more = (leaving * rate_in).div_ceil(rate_out).saturating_sub(leaving);
+                let headroom = (3 * in_flight / 8 / PS_PER_S).max(2 * in_flight / 8 / PS_PER_S + 3 * largest + more);
                 // Without pauses nothing comes in after one.
                 let headroom = if t.pfc { headroom as u64 } else { 0 };
                 Ingress { arc, bytes: 0, headroom_used: 0, headroom, shift, has_paused: false }

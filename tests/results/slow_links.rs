@@ -1,0 +1,195 @@
+//! Links at a reduced rate, as a user sees them.
+
+use crate::support::program::Folder;
+
+/// A folder in which the sweep has run into `out`, with what the run said and its exit code.
+fn ran(sweep: &str) -> (Folder, String, i32) {
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "out", "--engine", "cpu"]);
+    (folder, ran.stderr + &ran.stdout, ran.code)
+}
+
+/// The results of a sweep that succeeds: a column of a file, as numbers.
+fn numbers(folder: &Folder, file: &str, column: &str) -> Vec<f64> {
+    let number = |cell: &String| cell.parse().unwrap_or_else(|e| panic!("{column} {cell:?}: {e}"));
+    folder.column(&format!("out/{file}.csv"), column).iter().map(number).collect()
+}
+
+fn is_near(found: f64, wanted: f64, share: f64) -> bool {
+    (found / wanted - 1.0).abs() < share
+}
+
+/// Two hosts, each at a leaf of its own, and one spine. Links of 100 Gb/s; one host sends 1,000 packets of 4,096 bytes to the other.
+fn one_flow(more: &str, outages: &str) -> String {
+    format!(
+        "name = \"one\"\n[base]\ncluster = {{ gpus = 2, gpus_per_server = 1 }}\n\
+         topology = {{ kind = \"clos\", hosts_per_leaf = 1, spines = 1, link_gbps = 100, link_delay_ns = 500 }}\n\
+         workload = {{ kind = \"traffic\", pattern = \"incast\", fan_in = 1, bytes = 4096000 }}\n\
+         transport = {{ cc = \"none\", payload_bytes = 4096 }}\noutput = {{ flows = true, links = true }}\n{more}\
+         [axes]\n\"topology.outages\" = [{outages}]\n"
+    )
+}
+
+/// Time in ns that `bytes` take at `gbps`.
+fn sending_ns(bytes: f64, gbps: f64) -> f64 {
+    bytes * 8.0 / gbps
+}
+
+#[test]
+fn a_flow_takes_four_times_as_long_on_a_link_at_a_quarter_of_its_rate() {
+    let sweep = |more: &str| {
+        one_flow(
+            more,
+            "\"\", \"leaf1 spine0 rate 25%\", \"leaf1 -> spine0 rate 25%\", \"spine0 -> leaf1 rate 25Gbps\", \"spine0 rate 100%\", \
+             \"host1 -> leaf1 rate 25%\"",
+        )
+    };
+    let (folder, said, code) = ran(&sweep(""));
+    assert_eq!(code, 0, "{said}");
+    let sources = folder.column("out/flows.csv", "src");
+    assert_eq!(sources[0], "1", "the flow crosses leaf1 -> spine0");
+    let times = numbers(&folder, "results", "fct_max_ns");
+    let (packet, ack) = (sending_ns(4144.0, 100.0), sending_ns(60.0, 100.0));
+    let healthy = 1003.0 * packet + 4.0 * ack + 8.0 * 500.0;
+    // All packets go one behind the other over the slowest link, and once each over the others.
+    let slow = 1000.0 * 4.0 * packet + 3.0 * packet + 4.0 * ack + 8.0 * 500.0;
+    for (time, wanted) in times.iter().zip([healthy, slow + 3.0 * ack, slow, healthy + 3.0 * ack, healthy, slow]) {
+        assert!((time - wanted).abs() < 2.0, "{wanted}: {times:?}");
+    }
+    // An ideal network has no slow links, so a slowdown shows what they cost.
+    let slowdowns = numbers(&folder, "results", "fct_slowdown_p99");
+    assert!(slowdowns[0] == 1.0 && is_near(slowdowns[2], 4.0, 0.02), "{slowdowns:?}");
+    let links = folder.column("out/links.csv", "link");
+    let shares = numbers(&folder, "links", "utilisation");
+    let busiest = links.iter().zip(&shares).skip(links.len() / 6 * 2).take(links.len() / 6);
+    let of_link = |name: &str| *busiest.clone().find(|(link, _)| *link == name).expect("the link is there").1;
+    assert!(is_near(of_link("leaf1->spine0"), 1.0, 0.02), "{}", of_link("leaf1->spine0"));
+    assert!(is_near(of_link("spine0->leaf0"), 0.25, 0.02), "{}", of_link("spine0->leaf0"));
+
+    let (folder, said, code) = ran(&sweep("fidelity.mode = \"flow\"\n"));
+    assert_eq!(code, 0, "{said}");
+    let flows = numbers(&folder, "results", "fct_max_ns");
+    for (flow, packet) in flows.iter().zip(&times) {
+        assert!(is_near(*flow, *packet, 0.001), "{flows:?} {times:?}");
+    }
+}
+
+#[test]
+fn spraying_and_fair_rates_run_into_a_slow_link() {
+    let slowest = |mode: &str| {
+        let (folder, said, code) = ran(&format!(
+            "name = \"spray\"\n[base]\ncluster = {{ gpus = 16, gpus_per_server = 1 }}\n\
+             topology = {{ kind = \"fat-tree\", k = 4, link_gbps = 400, link_delay_ns = 500 }}\nfidelity.mode = \"{mode}\"\n\
+             workload = {{ kind = \"traffic\", pattern = \"permutation\", bytes = 4000000 }}\n\
+             transport = {{ cc = \"none\", payload_bytes = 4096, loss_recovery = \"selective\", pfc = true }}\n\
+             routing.policy = \"round-robin\"\n\
+             [axes]\n\"topology.outages\" = [\"\", \"leaf0 -> agg0 rate 25%\", \"leaf0 agg0\"]\n"
+        ));
+        assert_eq!(code, 0, "{mode}: {said}");
+        numbers(&folder, "results", "fct_max_ns")
+    };
+    let (packets, flows) = (slowest("packet"), slowest("flow"));
+    // Each of two hosts sends half of its packets over the slow link: what one host sends, at a quarter of the rate.
+    let wanted = 4.0 * sending_ns(4_000_000.0 * 4144.0 / 4096.0, 400.0);
+    for times in [&packets, &flows] {
+        assert!(is_near(times[1], wanted, 0.08), "{wanted}: {packets:?} {flows:?}");
+        assert!(times[1] > 1.8 * times[2], "routing avoids a link that has failed: {packets:?} {flows:?}");
+    }
+}
+
+#[test]
+fn nothing_is_lost_where_a_port_receives_faster_than_it_sends() {
+    // The port sends data slowly, so a pause frame waits long behind a packet, while its host goes on sending.
+    let (folder, said, code) = ran("name = \"lossless\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1 }\n\
+         topology = { kind = \"clos\", hosts_per_leaf = 4, spines = 1, link_gbps = 100, buffer_mib = 2 }\n\
+         workload = { kind = \"traffic\", pattern = \"all-to-all\", bytes = 1000000 }\n\
+         transport = { cc = \"none\", payload_bytes = 4096 }\n\
+         [axes]\n\"topology.outages\" = [\"leaf0 -> host1 rate 5%\", \"leaf0 -> host1 rate 25%\"]\n\
+         \"topology.link_delay_ns\" = [500, 50]\n");
+    assert_eq!(code, 0, "{said}");
+    assert_eq!(numbers(&folder, "results", "drops"), [0.0; 4]);
+    assert!(numbers(&folder, "results", "pfc_pauses").iter().all(|&n| n > 0.0), "without pauses this says nothing");
+}
+
+#[test]
+fn wrong_rates_are_refused_and_useless_ones_noted() {
+    let sweep = |outages: &str, more: &str| {
+        format!(
+            "name = \"wrong\"\n[base]\ncluster = {{ gpus = 16, gpus_per_server = 1 }}\n\
+             topology = {{ kind = \"fat-tree\", k = 4, link_gbps = 400, link_delay_ns = 500 }}\n\
+             workload = {{ kind = \"traffic\", pattern = \"ring\", bytes = 4000 }}\n{more}\
+             [axes]\n\"topology.outages\" = [{outages}]\n"
+        )
+    };
+    for (outages, more, why) in [
+        ("leaf99 agg0 rate 25%", "", "no node is called `leaf99`; there are host0 to host15, leaf0 to leaf7"),
+        ("leaf0 -> leaf1 rate 25%", "", "no packet link is there; leaf0 is linked to host0, host1, agg0, agg1"),
+        ("leaf0 agg0#2 rate 25%", "", "there are 1 links between these nodes"),
+        ("random 99 rate 25%", "", "the network has 32 links between switches"),
+        ("leaf0 agg0 rate 401Gbps", "", "leaf0 -> agg0 has 400 Gb/s, and a rate cannot be above that of the link"),
+        ("leaf0 agg0 rate 125%", "", "above the link's own rate"),
+        ("leaf0 agg0 rate 0%", "", "carries nothing"),
+        ("leaf0 agg0 rate 25% down 5us", "", "a rate lasts for the whole run"),
+        ("leaf0 -> agg0 down 5us", "", "a link fails in both directions"),
+        ("agg0 rate 50%, leaf0 agg0 rate 25%", "", "`agg0 rate 50%` gives leaf0 -> agg0 a rate already"),
+        (
+            "host0 rate 1Gbps, host1 rate 2Gbps, host2 rate 3Gbps, host3 rate 4Gbps, host4 rate 5Gbps, host5 rate 6Gbps, host6 rate 7Gbps, \
+             host7 rate 8Gbps",
+            "transport.cc = \"hpcc\"\n",
+            "this network has 9, with the reduced rates of topology.outages",
+        ),
+    ] {
+        let (folder, said, code) = ran(&sweep(&format!("\"\", \"{outages}\""), more));
+        assert_eq!(code, 1, "{outages}: {said}");
+        let found = folder.text("out/failed.csv");
+        assert!(found.contains(why), "{outages}: {found}");
+    }
+    for (outages, more, note) in [
+        ("host0 rate 100%", "", "they are the links' own"),
+        (
+            "core0 rate 50%",
+            "cluster.gpus_per_server = 16\ncluster.nvlink_gbps = 3600\n",
+            "no packet crosses the network",
+        ),
+        ("core0 rate 50%", "workload.pattern = \"incast\"\nworkload.fan_in = 1\n", "no path crosses a slow link"),
+    ] {
+        let text = sweep(&format!("\"{outages}\""), "");
+        let folder = Folder::new(&[("s.toml", &text)]);
+        let sets = more.lines().flat_map(|line| ["--set".to_string(), line.replace(" = ", "=").replace('"', "")]);
+        let args = ["run", "s.toml", "--out", "out", "--engine", "cpu"].into_iter().map(String::from).chain(sets);
+        let args: Vec<String> = args.collect();
+        let ran = folder.run(&args.iter().map(String::as_str).collect::<Vec<_>>());
+        let said = ran.stderr + &ran.stdout;
+        assert!(ran.code == 0 && said.contains(note), "{outages}: {said}");
+    }
+}
+
+#[test]
+fn what_knows_one_rate_only_says_so() {
+    let said = |sets: &[&str]| {
+        let folder = Folder::new(&[(
+            "s.toml",
+            "name = \"model\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1 }\n\
+             topology = { kind = \"clos\", hosts_per_leaf = 4, spines = 1, link_gbps = 100 }\n\
+             workload = { kind = \"model\", tp = 2, microbatch = 1, global_batch = 8, model = { name = \"small\", source = \"our choice\", \
+             transformer = { layers = 1, hidden = 256, heads = 8, vocab = 8192, seq = 64 } } }\n\
+             [axes]\n\"topology.outages\" = [\"\", \"host0 rate 25%\"]\n",
+        )]);
+        let sets = sets.iter().flat_map(|set| ["--set", set]);
+        let args: Vec<&str> = ["run", "s.toml", "--out", "out", "--engine", "cpu"].into_iter().chain(sets).collect();
+        let ran = folder.run(&args);
+        let said = ran.stderr + &ran.stdout;
+        assert_eq!(ran.code, 0, "{said}");
+        (numbers(&folder, "results", "iteration_time_ns"), said)
+    };
+    let (formula, joined) =
+        ("communication that workload.analytic works out", "fidelity.join = \"ranks\" gives all ranks");
+    let (times, by_packets) = said(&[]);
+    assert!(times[1] > 1.1 * times[0] && !by_packets.contains(formula), "{times:?} {by_packets}");
+    let (times, by_formula) = said(&["workload.analytic=dp"]);
+    assert!(times[1] > times[0] && by_formula.contains(formula), "{times:?} {by_formula}");
+    let (times, by_formulas) = said(&["workload.analytic=all"]);
+    assert!(times[1] == times[0] && by_formulas.contains("no packet crosses the network"), "{times:?} {by_formulas}");
+    let (times, by_classes) = said(&["fidelity.mode=flow", "fidelity.join=ranks"]);
+    assert!(times[1] > 1.1 * times[0] && by_classes.contains(joined), "{times:?} {by_classes}");
+}
