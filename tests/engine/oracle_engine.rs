@@ -62,6 +62,7 @@ fn reach(case: &Case, seen: &Seen) -> Reach {
     let first_down = case.changes.iter().find_map(down);
     Reach {
         pauses: seen.pfc_pauses,
+        marks: seen.ecn_marks,
         drops: seen.drops,
         only_links: seen.lost.is_some(),
         gave_up: seen.gave_up,
@@ -119,6 +120,13 @@ fn engine_and_oracle_agree_on_links_that_fail() {
     let met = compare(random::CHANGES, random::CHANGES + 400);
     println!("400 cases: {met:?}");
     assert!(met.paused > 40 && met.cut > 100 && met.outlived > 40 && met.gave_up > 10 && met.stuck > 10, "{met:?}");
+}
+
+#[test]
+fn engine_and_oracle_agree_on_ultra_ethernet() {
+    let met = compare(random::UEC, random::UEC + 400);
+    println!("400 cases: {met:?}");
+    assert!(met.lost > 100 && met.recovered > 80 && met.marked > 40 && met.gave_up > 20 && met.cut > 10, "{met:?}");
 }
 
 /// The case, with links that fail at the very instant at which a packet arrives for a paused port: those of all ports that are paused then, the highest port
@@ -189,7 +197,8 @@ fn soak_engine_and_oracle_agree() {
         compare(from, from + 500);
         compare(random::SELECTIVE + from, random::SELECTIVE + from + 500);
         compare(random::CHANGES + from, random::CHANGES + from + 500);
+        compare(random::UEC + from, random::UEC + from + 500);
         500
     });
-    println!("{seeds} cases agree, as many with packets in any order, and as many with links that fail");
+    println!("{seeds} cases agree, as many with packets in any order, with links that fail, and with queues of ports");
 }

@@ -82,7 +82,7 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
     }
     let mut rtt = rtt(&network, &paths, &transport);
     if seed >= UEC {
-        port_queues(&mut rng, &mut transport, &mut rtt);
+        port_queues(&mut rng, &network, &mut transport, &mut rtt);
     }
     let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
     if (CHANGES..UEC).contains(&seed) || seed >= UEC && rng.chance(30) {
@@ -92,11 +92,19 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
 }
 
 /// Gives ports queues of their own, and mostly senders, receivers and trimming of Ultra Ethernet.
-pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindow]) {
+pub fn port_queues(rng: &mut Rng, network: &Network, transport: &mut Transport, rtt: &mut [RttWindow]) {
     let mtu = u64::from(transport.payload + transport.data_overhead);
     transport.pfc = false;
     transport.port_queue_per_100g = mtu * rng.pick(&[1, 3, 8, 20, 60]) + rng.range(0, mtu);
     transport.rto_ps = rng.pick(&[3_000_000, 20_000_000, 50_000_000, 200_000_000]);
+    if rng.chance(60) {
+        // Thresholds that the queues reach.
+        let kmin_bytes = transport.port_queue_per_100g * rng.range(0, 6) / 10;
+        let kmax_bytes = kmin_bytes + transport.port_queue_per_100g * rng.range(0, 6) / 10;
+        transport.ecn_per_100g = EcnThresholds { kmin_bytes, kmax_bytes, ..transport.ecn_per_100g };
+        transport.ecn_by_rate.clear();
+        transport.ecn = true;
+    }
     if rng.chance(20) {
         if transport.cc == Cc::Hpcc {
             transport.cc = Cc::Dcqcn;
@@ -106,8 +114,13 @@ pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindo
     transport.cc = Cc::Nscc;
     transport.loss_recovery = LossRecovery::Uec;
     transport.trimming = rng.chance(80);
+    if transport.trimming {
+        // A packet that no queue has space for is trimmed and sent again for ever.
+        let slowest = network.links.iter().map(|link| link.rate_bps).min().expect("there are links");
+        transport.port_queue_per_100g = transport.port_queue_per_100g.max((mtu * 100 * GBPS).div_ceil(slowest));
+    }
     transport.recycles_paths = rng.chance(50);
-    transport.spray_in_turn = rng.chance(50);
+    transport.spray_in_turn = rng.chance(50) && !transport.recycles_paths;
     transport.psn_range = rng.pick(&[0, 0, 64, 256]);
     transport.ack_interval = rng.pick(&[1, 4_000, 16_384]);
     (transport.window, transport.var_window, transport.rate_bound) = (false, false, false);
@@ -338,7 +351,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
     let (data_overhead, ack_bytes) = match cc {
         Cc::Hpcc => (90, 88),
         Cc::Timely | Cc::Swift => (56, 60),
-        Cc::None | Cc::Dcqcn | Cc::Dctcp => (48, 60),
+        Cc::None | Cc::Dcqcn | Cc::Dctcp | Cc::Nscc => (48, 60),
     };
     let pfc = rng.chance(70);
     let windowed = matches!(cc, Cc::Hpcc | Cc::Dctcp | Cc::Swift) != rng.chance(20);

@@ -55,7 +55,7 @@ pub fn case(seed: u64) -> TaskCase {
     }
     let mut rtt = random::rtt(&network, &paths, &transport);
     if seed >= UEC {
-        random::port_queues(&mut rng, &mut transport, &mut rtt);
+        random::port_queues(&mut rng, &network, &mut transport, &mut rtt);
     }
     let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
     let graph = Maker {

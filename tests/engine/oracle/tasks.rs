@@ -214,7 +214,7 @@ impl Sim<'_> {
         messages.posted += 1;
         if used && self.tasks.fresh {
             sender.rate = sender.rate_max;
-            sender.cc.renew(self.case.transport.cc, sender.rate_max);
+            sender.cc.renew(&self.case.transport, sender.rate_max, sender.rtt_ps);
         } else if used && sender.snd_una >= sender.size {
             sender.cc.resume();
         }
