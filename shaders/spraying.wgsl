@@ -21,7 +21,8 @@ fn next_entropy(tx: u32) -> u32 {
     let kept = flow_tx[tx].alpha;
     flow_tx[tx].alpha = kept >> PATH_BITS;
     flow_tx[tx].stage = count - 1u;
-    return u32(kept & 255lu);
+    // The queue pair may have fewer paths than it had.
+    return u32(kept & 255lu) % flow_tx[tx].n_paths;
 }
 
 // Keeps `path`, on which a packet arrived without a mark, to choose it again.

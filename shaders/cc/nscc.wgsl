@@ -42,6 +42,9 @@ fn nscc_reset(n: u32, f: u32) {
     let tx = flow_base + f;
     flow_tx[tx].last_rtt = u64(flow_tx[tx].base_rtt_ns) * 1000lu;
     flow_tx[tx].flags &= ~(QP_RISING | QP_ARMED);
+    // No path is kept to choose it again.
+    flow_tx[tx].alpha = 0lu;
+    flow_tx[tx].stage = 0u;
     flow_tx[tx].u = 0lu;
     flow_tx[tx].rc = 0lu;
     flow_tx[tx].diff = 0li;

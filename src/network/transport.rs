@@ -274,10 +274,11 @@ impl TierBuffers {
 }
 
 impl Transport {
-    /// Bytes that fit into the own queue of an egress port whose link runs at `rate_bps`; `None`: switches have a shared buffer.
+    /// Bytes that fit into the own queue of an egress port whose link runs at `rate_bps`, at least a full packet; `None`: switches have a shared buffer.
     pub fn port_queue_for(&self, rate_bps: u64) -> Option<u64> {
         let bytes = u128::from(self.port_queue_per_100g) * u128::from(rate_bps) / 100_000_000_000;
-        (self.port_queue_per_100g > 0).then_some(bytes as u64)
+        let least = u64::from(self.payload + self.data_overhead);
+        (self.port_queue_per_100g > 0).then_some((bytes as u64).max(least))
     }
 
     /// Whether receivers take packets in any order.

@@ -62,6 +62,7 @@ fn reach(case: &Case, seen: &Seen) -> Reach {
     let first_down = case.changes.iter().find_map(down);
     Reach {
         pauses: seen.pfc_pauses,
+        marks: seen.ecn_marks,
         drops: seen.drops,
         only_links: seen.lost.is_some(),
         gave_up: seen.gave_up,
@@ -139,6 +140,13 @@ fn engine_and_oracle_agree_on_slow_links() {
     assert!(slow > 300 && one_way > 150 && matters > 150 && met.paused > 40 && met.lost > 10, "{matters} {met:?}");
 }
 
+#[test]
+fn engine_and_oracle_agree_on_ultra_ethernet() {
+    let met = compare(random::UEC, random::UEC + 400);
+    println!("400 cases: {met:?}");
+    assert!(met.lost > 100 && met.recovered > 80 && met.marked > 40 && met.gave_up > 20 && met.cut > 10, "{met:?}");
+}
+
 /// The case, with links that fail at the very instant at which a packet arrives for a paused port: those of all ports that are paused then, the highest port
 /// first. `None`: there is no such instant.
 fn failing_as_a_packet_arrives(mut case: Case) -> Option<Case> {
@@ -208,7 +216,10 @@ fn soak_engine_and_oracle_agree() {
         compare(random::SELECTIVE + from, random::SELECTIVE + from + 500);
         compare(random::CHANGES + from, random::CHANGES + from + 500);
         compare(random::SLOW + from, random::SLOW + from + 500);
+        compare(random::UEC + from, random::UEC + from + 500);
         500
     });
-    println!("{seeds} cases agree, as many with packets in any order, with links that fail, and with slow links");
+    println!(
+        "{seeds} cases agree, as many with packets in any order, with links that fail, with slow links, and with queues of ports"
+    );
 }

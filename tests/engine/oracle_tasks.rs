@@ -3,7 +3,7 @@
 use crate::oracle::{Failure, Opts, Order, Times, simulate_tasks};
 use crate::reached::{Reach, Reached};
 use crate::support;
-use crate::support::random::{CHANGES, SELECTIVE, SLOW, SWIFT};
+use crate::support::random::{CHANGES, SELECTIVE, SLOW, SWIFT, UEC};
 use crate::support::tasks::TaskCase;
 use crate::support::{engine, graphs, random_tasks};
 use hyperfold_columns::{NEVER, status};
@@ -127,6 +127,7 @@ fn compare(c: &TaskCase, name: &str, divisors: &[u64]) -> Seen {
 fn reach(seen: &Seen) -> Reach {
     Reach {
         pauses: seen.pfc_pauses,
+        marks: seen.ecn_marks,
         drops: seen.drops,
         only_links: seen.lost.is_some(),
         gave_up: seen.gave_up,
@@ -170,6 +171,13 @@ fn engine_and_oracle_agree_on_task_graphs_with_slow_links() {
     let met = compare_random(SLOW, SLOW + 400);
     println!("400 graphs: {met:?}");
     assert!(met.paused > 20 && met.lost > 10, "{met:?}");
+}
+
+#[test]
+fn engine_and_oracle_agree_on_task_graphs_under_ultra_ethernet() {
+    let met = compare_random(UEC, UEC + 400);
+    println!("400 graphs: {met:?}");
+    assert!(met.lost > 60 && met.recovered > 40 && met.marked > 40 && met.gave_up > 5, "{met:?}");
 }
 
 /// Both could misread the semantics in the same way; not what anybody can reckon.
@@ -240,7 +248,10 @@ fn soak_engine_and_oracle_agree_on_task_graphs() {
         compare_random(SELECTIVE + from, SELECTIVE + from + 500);
         compare_random(CHANGES + from, CHANGES + from + 500);
         compare_random(SLOW + from, SLOW + from + 500);
+        compare_random(UEC + from, UEC + from + 500);
         500
     });
-    println!("{seeds} task graphs agree, as many with packets in any order, with links that fail, and with slow links");
+    println!(
+        "{seeds} task graphs agree, as many with packets in any order, with links that fail, with slow links, and with queues of ports"
+    );
 }

@@ -103,6 +103,14 @@ pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindo
     transport.pfc = false;
     transport.port_queue_per_100g = mtu * rng.pick(&[1, 3, 8, 20, 60]) + rng.range(0, mtu);
     transport.rto_ps = rng.pick(&[3_000_000, 20_000_000, 50_000_000, 200_000_000]);
+    if rng.chance(60) {
+        // Thresholds that the queues reach.
+        let kmin_bytes = transport.port_queue_per_100g * rng.range(0, 6) / 10;
+        let kmax_bytes = kmin_bytes + transport.port_queue_per_100g * rng.range(0, 6) / 10;
+        transport.ecn_per_100g = EcnThresholds { kmin_bytes, kmax_bytes, ..transport.ecn_per_100g };
+        transport.ecn_by_rate.clear();
+        transport.ecn = true;
+    }
     if rng.chance(20) {
         if transport.cc == Cc::Hpcc {
             transport.cc = Cc::Dcqcn;
@@ -113,7 +121,7 @@ pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindo
     transport.loss_recovery = LossRecovery::Uec;
     transport.trimming = rng.chance(80);
     transport.recycles_paths = rng.chance(50);
-    transport.spray_in_turn = rng.chance(50);
+    transport.spray_in_turn = rng.chance(50) && !transport.recycles_paths;
     transport.psn_range = rng.pick(&[0, 0, 64, 256]);
     transport.ack_interval = rng.pick(&[1, 4_000, 16_384]);
     (transport.window, transport.var_window, transport.rate_bound) = (false, false, false);

@@ -150,7 +150,7 @@ fn threshold(case: &Case, flow: usize, n_paths: usize) -> u64 {
 }
 
 /// Most packets between `snd_una` and `snd_nxt`, for all queue pairs of the experiment.
-fn range(case: &Case) -> u64 {
+pub fn range(case: &Case) -> u64 {
     let t = &case.transport;
     if t.psn_range > 0 {
         return (t.psn_range as u64).next_multiple_of(32);

@@ -1,9 +1,10 @@
-//! Congestion control at the sender: DCQCN, HPCC, TIMELY, DCTCP, Swift, none; fixed point as docs/explanation/model-semantics.md says.
+//! Congestion control at the sender: DCQCN, HPCC, TIMELY, DCTCP, Swift, none, and hooks for NSCC; fixed point as docs/explanation/model-semantics.md says.
 
-use hyperfold_network::transport::Cc;
+use hyperfold_network::transport::{Cc, Transport};
 
 use super::arith::{PS_PER_S, mul_ceil_q32, mul_div, mul_shr};
 use super::nic::Sender;
+use super::nscc::NsccState;
 use super::port::{Int, Packet};
 use super::{CcTimer, Event, Lineage, Sim};
 
@@ -18,6 +19,7 @@ pub enum CcState {
     Timely(Timely),
     Dctcp(Dctcp),
     Swift(SwiftState),
+    Nscc(NsccState),
 }
 
 #[derive(Clone, Debug, Default)]
@@ -79,8 +81,8 @@ pub struct News {
 }
 
 impl CcState {
-    pub fn new(cc: Cc, rate_max: u64) -> Self {
-        match cc {
+    pub fn new(t: &Transport, rate_max: u64, rtt_ps: u64) -> Self {
+        match t.cc {
             Cc::None => CcState::None,
             Cc::Dcqcn => CcState::Dcqcn(Dcqcn::default()),
             Cc::Hpcc => CcState::Hpcc(Hpcc {
@@ -96,12 +98,13 @@ impl CcState {
                 CcState::Dctcp(Dctcp { alpha: ONE_Q32, cnt: 0, batch: 0, last_seq: 0, cwr: false, high_seq: 0 })
             }
             Cc::Swift => CcState::Swift(SwiftState::default()),
+            Cc::Nscc => CcState::Nscc(NsccState::new(t, rate_max, rtt_ps)),
         }
     }
 
     /// A message that starts fresh: as at creation, but for DCTCP's batch in progress: its size, the marks in it so far, where it ends.
-    pub fn renew(&mut self, cc: Cc, rate_max: u64) {
-        let before = std::mem::replace(self, CcState::new(cc, rate_max));
+    pub fn renew(&mut self, t: &Transport, rate_max: u64, rtt_ps: u64) {
+        let before = std::mem::replace(self, CcState::new(t, rate_max, rtt_ps));
         match (self, before) {
             (CcState::Dcqcn(new), CcState::Dcqcn(old)) => {
                 new.generation = old.generation + 1;
@@ -127,7 +130,19 @@ impl CcState {
         match self {
             CcState::Hpcc(cc) => cc.last_seq = 0,
             CcState::Timely(cc) => cc.last_seq = 0,
-            CcState::None | CcState::Dcqcn(_) | CcState::Dctcp(_) | CcState::Swift(_) => {}
+            CcState::None | CcState::Dcqcn(_) | CcState::Dctcp(_) | CcState::Swift(_) | CcState::Nscc(_) => {}
+        }
+    }
+
+    /// The congestion window in bytes, under a control that has one.
+    pub fn cwnd(&self) -> Option<u64> {
+        if let CcState::Nscc(cc) = self { Some(cc.cwnd()) } else { None }
+    }
+
+    /// A deadline of Ultra Ethernet came, at which `k` packets became lost.
+    pub fn timed_out(&mut self, k: u64) {
+        if let CcState::Nscc(cc) = self {
+            cc.timed_out(k);
         }
     }
 }
@@ -141,6 +156,7 @@ impl Sim<'_> {
             CcState::Timely(_) => self.timely_ack(ack),
             CcState::Dctcp(_) => self.dctcp_ack(ack),
             CcState::Swift(_) => self.swift_ack(ack, news),
+            CcState::Nscc(_) => self.nscc_answer(ack, news),
         }
     }
 

@@ -8,7 +8,8 @@ use hyperfold_network::transport::{LossRecovery, Transport};
 use super::any_order::{Placed, Scoreboard};
 use super::arith::{hash32, mul_div, tx};
 use super::cc::{CcState, News};
-use super::port::{self, Int, Item, Kind, Packet};
+use super::port::{self, Int, Item, Kind, Packet, Trim};
+use super::uec::{Books, Echo, Entropies, Held};
 use super::{Case, Event, Failure, Lineage, Sim};
 
 #[derive(Clone, Debug, Default)]
@@ -53,20 +54,25 @@ pub struct Sender {
     pub last_wire: u32,
     /// The window before it is scaled; also what HPCC divides by.
     pub base_window: u64,
+    pub rtt_ps: u64,
     pub rtt_ns: u64,
     /// Switches on its first data path.
     pub hops: u64,
-    sent: u32,
-    retries: u32,
+    /// Packets sent so far.
+    pub sent: u32,
+    pub retries: u32,
     /// NACKs without progress since the last progress.
     stalls: u32,
     /// Since the first loss since everything was acknowledged.
     recovery: Option<Recovery>,
-    deadline: Option<u64>,
+    pub deadline: Option<u64>,
     /// An event for the deadline, or an earlier one, is in the heap.
     deadline_queued: bool,
     /// Where packets may arrive in any order.
     any_order: Option<Scoreboard>,
+    /// Under Ultra Ethernet.
+    pub uec: Option<Books>,
+    pub entropies: Entropies,
     pub cc: CcState,
     pub finish_ps: Option<u64>,
 }
@@ -88,6 +94,7 @@ impl Sender {
             next_avail: 0,
             last_wire: 0,
             base_window: case.rtt[flow].window_bytes,
+            rtt_ps: case.rtt[flow].rtt_ps,
             rtt_ns: case.rtt[flow].rtt_ps / 1000,
             // Every arc but the first leaves a switch.
             hops: case.paths[flow].data[0].len() as u64 - 1,
@@ -98,7 +105,9 @@ impl Sender {
             deadline: None,
             deadline_queued: false,
             any_order: (case.transport.loss_recovery == LossRecovery::Selective).then(|| Scoreboard::new(case, flow)),
-            cc: CcState::new(case.transport.cc, rate_max),
+            uec: (case.transport.loss_recovery == LossRecovery::Uec).then(|| Books::new(case)),
+            entropies: Entropies::default(),
+            cc: CcState::new(&case.transport, rate_max, case.rtt[flow].rtt_ps),
             finish_ps: None,
         }
     }
@@ -124,7 +133,12 @@ impl Sender {
 
     /// A message of `bytes` is posted. Where packets may arrive in any order, it begins with a packet's position.
     pub fn post(&mut self, bytes: u64) {
-        let begin = self.any_order.as_ref().map_or(self.size, |scoreboard| scoreboard.up(self.size));
+        let mut begin = self.size;
+        if let Some(scoreboard) = &self.any_order {
+            begin = scoreboard.up(begin);
+        } else if let Some(books) = &self.uec {
+            begin = books.up(begin);
+        }
         self.size = begin + bytes;
         self.ends.push(self.size);
     }
@@ -132,6 +146,9 @@ impl Sender {
     /// Something is left to send, and sequence numbers allow it.
     fn has_next(&self) -> bool {
         let new = self.snd_nxt < self.size;
+        if let Some(books) = &self.uec {
+            return books.first_lost().is_some() || (new && books.in_range(self.snd_nxt - self.snd_una));
+        }
         match &self.any_order {
             None => new,
             Some(scoreboard) => {
@@ -144,12 +161,14 @@ impl Sender {
     /// Where the packet to send next begins.
     fn next_position(&self) -> u64 {
         let lost = self.any_order.as_ref().and_then(|scoreboard| scoreboard.first_lost(self.snd_una));
-        lost.unwrap_or(self.snd_nxt)
+        let lost_by_books = self.uec.as_ref().and_then(Books::first_lost);
+        lost.or(lost_by_books).unwrap_or(self.snd_nxt)
     }
 
     /// The packet that begins at `seq` is sent.
     fn note_sent(&mut self, seq: u64, payload: u32) {
         match &mut self.any_order {
+            None if self.uec.is_some() => self.note_sent_by_books(seq, payload),
             None => self.snd_nxt += payload as u64,
             Some(scoreboard) if seq < self.snd_nxt => scoreboard.resend(seq, self.snd_nxt),
             Some(scoreboard) => self.snd_nxt = scoreboard.up(seq + payload as u64),
@@ -158,7 +177,11 @@ impl Sender {
 
     /// A packet that is sent now sets the retransmission deadline.
     fn sets_deadline(&self) -> bool {
-        if self.any_order.is_some() { self.deadline.is_none() } else { self.snd_una == self.snd_nxt }
+        if self.any_order.is_some() || self.uec.is_some() {
+            self.deadline.is_none()
+        } else {
+            self.snd_una == self.snd_nxt
+        }
     }
 
     /// Bytes sent that are not known to have arrived.
@@ -181,6 +204,9 @@ impl Sender {
     }
 
     fn window_bound(&self, t: &Transport) -> bool {
+        if let Some(books) = &self.uec {
+            return self.is_full(books);
+        }
         let w = self.window(t);
         let outstanding = self.outstanding();
         (w != 0 && outstanding >= w) || self.recovery.is_some_and(|r| outstanding >= r.window)
@@ -229,6 +255,8 @@ pub struct Receiver {
     beyond: Option<u64>,
     /// Where packets may arrive in any order.
     placed: Placed,
+    /// Under Ultra Ethernet.
+    held: Held,
     cnp_t: u64,
     sent: u32,
 }
@@ -242,13 +270,18 @@ impl Receiver {
             nack_seq: u64::MAX,
             beyond: None,
             placed: Placed::default(),
+            held: Held::default(),
             cnp_t: 0,
             sent: 0,
         }
     }
 
-    /// What is due in answer to data `[seq, seq + payload)`.
-    fn answer(&mut self, t: &Transport, ends: &[u64], seq: u64, payload: u32, now: u64) -> Option<Kind> {
+    /// What is due in answer to a data packet.
+    fn answer(&mut self, t: &Transport, ends: &[u64], data: &Packet, now: u64) -> Option<Kind> {
+        if t.loss_recovery == LossRecovery::Uec {
+            return self.held.take(t, ends, &mut self.expected, data);
+        }
+        let (seq, payload) = (data.seq, data.payload);
         if t.loss_recovery == LossRecovery::Selective {
             return self.answer_in_any_order(t, ends, seq);
         }
@@ -297,8 +330,8 @@ impl Receiver {
 }
 
 /// The path that packet number `number` of a flow takes in this direction.
-fn path_of(t: &Transport, flow: u32, number: u32, direction: u32, paths: u32) -> u32 {
-    if !t.spray_in_turn {
+pub fn path_of(t: &Transport, flow: u32, number: u32, direction: u32, paths: u32) -> u32 {
+    if !t.spray_in_turn || t.recycles_paths {
         return hash32(flow, number, direction, t.routing_seed) % paths;
     }
     let (round, place) = (number / paths, number % paths);
@@ -403,6 +436,7 @@ impl Sim<'_> {
         let sets_deadline = sender.sets_deadline();
         let seq = sender.next_position();
         let payload = (t.payload as u64).min(sender.message_end(seq) - seq) as u32;
+        let entropy = sender.choose_path(t, flow, routes.count(Kind::Data));
         let packet = Packet {
             kind: Kind::Data,
             flow,
@@ -410,15 +444,18 @@ impl Sim<'_> {
             offset: 0,
             payload,
             wire: payload + t.data_overhead,
-            path: routes.number(Kind::Data, path_of(t, flow, sender.sent, 0, routes.count(Kind::Data))),
+            path: routes.number(Kind::Data, entropy),
             hop: 0,
+            entropy,
+            trim: Trim::Not,
+            asks: sender.asks(seq, payload),
             marked: false,
             cnp: false,
             ts: self.now,
             int: Int::default(),
+            echo: Echo::default(),
             in_port: nic,
         };
-        sender.sent = sender.sent.wrapping_add(1);
         sender.note_sent(seq, payload);
         sender.last_wire = packet.wire;
         let pace = if t.rate_bound { sender.rate } else { line_rate };
@@ -450,7 +487,11 @@ impl Sim<'_> {
         let t = &self.case.transport;
         let receiver = &mut self.receivers[data.flow as usize];
         let ends = &self.senders[data.flow as usize].ends;
-        let Some(kind) = receiver.answer(t, ends, data.seq, data.payload, self.now) else { return };
+        let Some(kind) = receiver.answer(t, ends, data, self.now) else {
+            let expected = receiver.expected;
+            self.messages_arrived(data.flow, expected);
+            return;
+        };
         let cnp = data.marked && (t.cnp_interval_ps == 0 || self.now >= receiver.cnp_t);
         if cnp {
             receiver.cnp_t = self.now + t.cnp_interval_ps;
@@ -466,10 +507,14 @@ impl Sim<'_> {
             path: routes.number(kind, path_of(t, data.flow, receiver.sent, 1, routes.count(kind))),
             // It leaves by this NIC, which is the first arc of its path.
             hop: 1,
+            entropy: 0,
+            trim: Trim::Not,
+            asks: false,
             marked: false,
             cnp,
             ts: data.ts,
             int: data.int,
+            echo: receiver.held.echo(kind, data),
             in_port: nic,
         };
         receiver.sent = receiver.sent.wrapping_add(1);
@@ -484,10 +529,20 @@ impl Sim<'_> {
         let sender = &self.senders[ack.flow as usize];
         if sender.finish_ps.is_none() {
             let any_order = sender.any_order.is_some();
-            let news = if any_order { Some(self.take_in_any_order(ack)) } else { self.take_in_order(ack) };
-            let Some(news) = news else { return };
-            self.congestion_control(ack, news);
-            self.messages_acknowledged(ack.flow);
+            let news = if sender.uec.is_some() {
+                self.take_by_books(ack)
+            } else if any_order {
+                Some(self.take_in_any_order(ack))
+            } else {
+                self.take_in_order(ack)
+            };
+            if self.failure.is_some() {
+                return;
+            }
+            if let Some(news) = news {
+                self.congestion_control(ack, news);
+                self.messages_acknowledged(ack.flow);
+            }
         }
         self.kick(nic);
     }
@@ -564,6 +619,10 @@ impl Sim<'_> {
     /// The retransmission deadline is `rto` from now. It counts only while something is outstanding when it comes.
     fn set_deadline(&mut self, flow: u32) {
         let t = self.now + self.case.transport.rto_ps;
+        if self.senders[flow as usize].uec.is_some() {
+            self.set_deadline_by_books(flow, t);
+            return;
+        }
         self.senders[flow as usize].deadline = Some(t);
         self.queue_deadline(flow, t);
     }
@@ -573,13 +632,32 @@ impl Sim<'_> {
         let sender = &mut self.senders[flow as usize];
         if !sender.deadline_queued {
             sender.deadline_queued = true;
-            self.queue.push(Lineage::periodic(u32::MAX), t, Event::Rto(flow));
+            self.push_deadline(flow, t);
         }
+    }
+
+    pub(super) fn push_deadline(&mut self, flow: u32, t: u64) {
+        self.queue.push(Lineage::periodic(u32::MAX), t, Event::Rto(flow));
+    }
+
+    /// One more deadline came without progress. Returns whether that is one too many.
+    pub(super) fn gives_up(&mut self, flow: u32) -> bool {
+        let sender = &mut self.senders[flow as usize];
+        sender.retries += 1;
+        let gives_up = sender.retries > self.case.transport.rto_retries;
+        if gives_up {
+            self.failure = Some(Failure::GaveUp { flow });
+        }
+        gives_up
     }
 
     pub(super) fn rto_timer(&mut self, flow: u32) {
         let t = &self.case.transport;
         let sender = &mut self.senders[flow as usize];
+        if sender.uec.is_some() {
+            self.rto_by_books(flow);
+            return;
+        }
         sender.deadline_queued = false;
         if sender.snd_una == sender.snd_nxt {
             return;
@@ -589,11 +667,10 @@ impl Sim<'_> {
             self.queue_deadline(flow, deadline);
             return;
         }
-        sender.retries += 1;
-        if sender.retries > t.rto_retries {
-            self.failure = Some(Failure::GaveUp { flow });
+        if self.gives_up(flow) {
             return;
         }
+        let sender = &mut self.senders[flow as usize];
         let nic = sender.nic;
         if sender.any_order.is_some() {
             sender.lose_all(t, self.now);

@@ -6,6 +6,7 @@ use hyperfold_network::topology::{ArcIdx, Network};
 use hyperfold_network::transport::EcnThresholds;
 
 use super::arith::tx;
+use super::uec::Echo;
 use super::{Case, Event, Sim, is_switch};
 
 /// Bytes of a pause or resume frame on the wire.
@@ -35,7 +36,16 @@ pub enum Kind {
     Nack,
 }
 
-#[derive(Clone, Copy, Debug)]
+/// Whether a switch has cut a data packet's payload off.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trim {
+    Not,
+    /// At a port whose link leads to a switch.
+    Midway,
+    LastHop,
+}
+
+#[derive(Clone, Debug)]
 pub struct Packet {
     pub kind: Kind,
     pub flow: u32,
@@ -48,16 +58,23 @@ pub struct Packet {
     /// Number of the path among all that the flow has had in this direction, and how many of its arcs have been taken.
     pub path: u32,
     pub hop: u32,
+    /// Data: number of the path among those that it chose from.
+    pub entropy: u32,
+    pub trim: Trim,
+    /// Data: it asks for an ACK.
+    pub asks: bool,
     pub marked: bool,
     pub cnp: bool,
     pub ts: u64,
     pub int: Int,
+    /// ACK, NACK: what it tells where they are those of Ultra Ethernet.
+    pub echo: Echo,
     /// At a switch: the port (its outgoing arc) by which it came in.
     pub in_port: ArcIdx,
 }
 
 /// What travels on a wire.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "pause frames are few")]
 pub enum Item {
     Packet(Packet),
@@ -86,6 +103,8 @@ pub struct Port {
     /// Bytes in `fifo`.
     pub queue_bytes: u64,
     pub frames: VecDeque<bool>,
+    /// Where the port has a queue of its own: control packets, which go before `fifo`.
+    pub control: VecDeque<Packet>,
     pub tx_bytes: u64,
     pub ecn: EcnThresholds,
     /// Number of the port among all switch ports, for the marking hash.
@@ -119,6 +138,7 @@ pub fn all(case: &Case) -> Vec<Port> {
                 fifo: VecDeque::new(),
                 queue_bytes: 0,
                 frames: VecDeque::new(),
+                control: VecDeque::new(),
                 tx_bytes: 0,
                 ecn: case.transport.ecn_for(rate_bps),
                 number: u32::MAX,
@@ -141,7 +161,7 @@ pub fn all(case: &Case) -> Vec<Port> {
 impl Sim<'_> {
     /// Puts `item` on the arc's wire now. The completion is scheduled before the arrival. It does not arrive if the link is down.
     pub(super) fn transmit(&mut self, arc: ArcIdx, item: Item) {
-        let bytes = match item {
+        let bytes = match &item {
             Item::Packet(p) => p.wire,
             Item::Pause(_) => PAUSE_BYTES,
         };

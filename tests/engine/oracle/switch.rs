@@ -161,6 +161,12 @@ impl Sim<'_> {
         let egress = self.next_arc(&packet);
         let node = self.node_of(in_port) as usize;
         assert_eq!(self.node_of(egress) as usize, node, "flow {}: the path is not connected", packet.flow);
+        packet.in_port = in_port;
+        packet.hop += 1;
+        if let Some(limit) = self.case.transport.port_queue_for(self.ports[egress as usize].rate_bps) {
+            self.join_own_queue(egress, packet, limit);
+            return;
+        }
         let mmu = &mut self.mmus[node];
         let i = mmu.index(in_port);
         let x = packet.wire as u64;
@@ -174,8 +180,6 @@ impl Sim<'_> {
             self.ports[in_port as usize].frames.push_back(true);
             self.kick(in_port);
         }
-        packet.in_port = in_port;
-        packet.hop += 1;
         let port = &mut self.ports[egress as usize];
         port.fifo.push_back(packet);
         port.queue_bytes += x;
@@ -185,6 +189,10 @@ impl Sim<'_> {
 
     /// The port is idle: sends what it has.
     pub(super) fn kick_switch_port(&mut self, arc: ArcIdx) {
+        if self.case.transport.port_queue_per_100g > 0 {
+            self.send_from_own_queue(arc);
+            return;
+        }
         let port = &mut self.ports[arc as usize];
         if let Some(pause) = port.frames.pop_front() {
             self.transmit(arc, Item::Pause(pause));
@@ -216,11 +224,11 @@ impl Sim<'_> {
     }
 
     /// The marking test with the queue as it is now; a draw is made only on the slope.
-    fn draw_mark(&mut self, arc: ArcIdx) -> bool {
+    pub(super) fn draw_mark(&mut self, arc: ArcIdx) -> bool {
         if !self.case.transport.ecn {
             return false;
         }
-        let port = &mut self.ports[arc as usize];
+        let port = &self.ports[arc as usize];
         let (q, ecn) = (port.queue_bytes, port.ecn);
         if q > ecn.kmax_bytes {
             return true;
@@ -228,14 +236,19 @@ impl Sim<'_> {
         if q <= ecn.kmin_bytes {
             return false;
         }
+        (self.draw(arc) as u64) < ecn.pmax_q32 * (q - ecn.kmin_bytes) / (ecn.kmax_bytes - ecn.kmin_bytes)
+    }
+
+    /// The port's next random draw.
+    pub(super) fn draw(&mut self, arc: ArcIdx) -> u32 {
+        let port = &mut self.ports[arc as usize];
         let n = port.draws;
         port.draws += 1;
-        let drawn = hash32(port.number, n as u32, (n >> 32) as u32, self.case.transport.seed);
-        (drawn as u64) < ecn.pmax_q32 * (q - ecn.kmin_bytes) / (ecn.kmax_bytes - ecn.kmin_bytes)
+        hash32(port.number, n as u32, (n >> 32) as u32, self.case.transport.seed)
     }
 
     /// Telemetry: every congestion control's data packets carry it here; only HPCC reads it.
-    fn record(&self, arc: ArcIdx, packet: &mut Packet) {
+    pub(super) fn record(&self, arc: ArcIdx, packet: &mut Packet) {
         if packet.int.n == INT_HOPS {
             return;
         }

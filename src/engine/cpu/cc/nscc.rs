@@ -55,6 +55,8 @@ pub fn reset(t: &mut Tables, n: NicIdx, f: FlowIdx) {
     let tx = &mut t.flow_tx[f];
     tx.last_rtt = u64::from(tx.base_rtt_ns) * 1000;
     tx.flags &= !(qp::RISING | qp::ARMED);
+    // No path is kept to choose it again.
+    (tx.alpha, tx.stage) = (0, 0);
     (tx.u, tx.rc, tx.diff, tx.target, tx.high_seq) = (0, 0, 0, 0, 0);
     (tx.cnt, tx.batch, tx.t_alpha, tx.t_inc) = (0, 0, 0, 0);
     tx.t_dec = NEVER;

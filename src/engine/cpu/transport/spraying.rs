@@ -26,7 +26,8 @@ pub fn next_entropy(e: &Exp, tx: &mut FlowTx) -> u32 {
     let oldest = (tx.alpha & ((1 << PATH_BITS) - 1)) as u32;
     tx.alpha >>= PATH_BITS;
     tx.stage -= 1;
-    oldest
+    // The queue pair may have fewer paths than it had.
+    oldest % tx.n_paths
 }
 
 /// Keeps `path`, on which a packet arrived without a mark, to choose it again.
