@@ -69,7 +69,12 @@ fn start_next(port: u32, event: EventKey, joint: bool) {
     held_differs = true;
     var p: u32;
     var wire: u32;
-    if held.frame_head != NONE {
+    // Control packets must not starve data. The count is below the limit where there are pauses.
+    let data_first = ULTRA_ETHERNET && held.q_head != NONE && ports[port_base + port].pausing >= CONTROL_TURNS;
+    if data_first {
+        ports[port_base + port].pausing = 0u;
+    }
+    if held.frame_head != NONE && !data_first {
         p = held.frame_head;
         wire = start_frame(port);
     } else if held.q_head != NONE && held.paused == 0u {
@@ -102,6 +107,7 @@ fn start_frame(port: u32) -> u32 {
     let wire = frame.meta_ & META_WIRE_MASK;
     if packet_kind(frame.meta_) != KIND_FRAME {
         ports[row].hops += 1lu;
+        ports[row].pausing = min(ports[row].pausing + 1u, CONTROL_TURNS);
         atomicSub(&shared_words[ingress_word(frame.in_port)], wire);
     }
     return wire;

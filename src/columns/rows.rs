@@ -235,6 +235,8 @@ pub const STALLS_A_RETRY: u32 = 16;
 pub const LOSS_WINDOW_PACKETS: u64 = 2;
 /// A round trip without loss adds 1/`WINDOW_STEPS` of the bandwidth-delay product to the loss window, and at least one packet.
 pub const WINDOW_STEPS: u64 = 20;
+/// With queues of ports: number of control packets after which a data packet goes first (NDP's ratio, SIGCOMM 2017).
+pub const CONTROL_TURNS: u32 = 10;
 /// Maximum number of hops in an INT header.
 pub const INT_HOPS: u32 = 5;
 /// Unit of the queue in an INT header, in bytes, times `int_multi`.
@@ -582,7 +584,7 @@ rows! {
         frame_tail: PacketIdx,
         /// Number of pause frames that wait to be sent.
         frames: u32,
-        /// 1 if this port has paused its peer.
+        /// 1 if this port has paused its peer. With queues of ports: control packets sent since data last went before one, at most [`CONTROL_TURNS`].
         pausing: u32,
         /// Headroom used by packets that came in by this port.
         headroom_used: u32,

@@ -142,6 +142,7 @@ pub fn constants() -> String {
     constant(&mut out, "STALLS_A_RETRY", super::STALLS_A_RETRY);
     constant(&mut out, "LOSS_WINDOW_PACKETS", super::LOSS_WINDOW_PACKETS);
     constant(&mut out, "WINDOW_STEPS", super::WINDOW_STEPS);
+    constant(&mut out, "CONTROL_TURNS", super::CONTROL_TURNS);
     constant(&mut out, "INT_HOPS", super::INT_HOPS);
     constant(&mut out, "CHANGES", CHANGES as u32);
     constant(&mut out, "FARTHEST", FARTHEST);

@@ -97,7 +97,8 @@ fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) -> Option<PortId
         frame = row.frame_head;
         (row.frame_head, row.frame_tail, row.frames) = (PacketIdx::NONE, PacketIdx::NONE, 0);
     }
-    if row.pausing != 0 {
+    let counts_pauses = t.exps[0].modes & mode::PORT_QUEUES == 0;
+    if counts_pauses && row.pausing != 0 {
         row.pausing = 0;
         if row.headroom_used == 0 {
             t.switches[row.switch_idx].congested_n -= 1;

@@ -105,6 +105,8 @@ pub struct Port {
     pub frames: VecDeque<bool>,
     /// Where the port has a queue of its own: control packets, which go before `fifo`.
     pub control: VecDeque<Packet>,
+    /// Control packets sent since data last went before one, at most 10.
+    pub control_turns: u32,
     pub tx_bytes: u64,
     pub ecn: EcnThresholds,
     /// Number of the port among all switch ports, for the marking hash.
@@ -139,6 +141,7 @@ pub fn all(case: &Case) -> Vec<Port> {
                 queue_bytes: 0,
                 frames: VecDeque::new(),
                 control: VecDeque::new(),
+                control_turns: 0,
                 tx_bytes: 0,
                 ecn: case.transport.ecn_for(rate_bps),
                 number: u32::MAX,

@@ -61,7 +61,11 @@ impl Sim<'_> {
     /// The port is idle: sends what it has.
     pub(super) fn send_from_own_queue(&mut self, arc: ArcIdx) {
         let port = &mut self.ports[arc as usize];
-        if let Some(packet) = port.control.pop_front() {
+        let data_first = port.control_turns == 10 && !port.fifo.is_empty() && !port.control.is_empty();
+        if data_first {
+            port.control_turns = 0;
+        } else if let Some(packet) = port.control.pop_front() {
+            port.control_turns = (port.control_turns + 1).min(10);
             self.transmit(arc, Item::Packet(packet));
             return;
         }

@@ -5,8 +5,8 @@ use crate::cpu::key::{ARRIVAL, COMPLETION, EventRef, lineages};
 use crate::cpu::lists::{fetch_rest, wire_push};
 use crate::cpu::math::{hash32, tx_time};
 use hyperfold_columns::{
-    FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, Lineage, NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, cc,
-    flag, kind, meta, mode,
+    CONTROL_TURNS, FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, Lineage, NEVER, PacketIdx, PortIdx, SHARED_HEADER,
+    Tables, cc, flag, kind, meta, mode,
 };
 
 /// An event at a port.
@@ -117,6 +117,11 @@ pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
 pub fn start_next(t: &mut Tables, port: PortIdx, event: &TimedEvent, joint: Option<&mut SharedBuffer>) -> PortIdx {
     let row = &t.ports[port];
     if row.frame_head.is_some() {
+        // Control packets must not starve data. The count is below the limit where there are pauses.
+        if row.pausing >= CONTROL_TURNS && row.q_head.is_some() {
+            t.ports[port].pausing = 0;
+            return start_head(t, port, event, joint);
+        }
         start_frame(t, port, event);
     } else if row.q_head.is_some() && row.paused == 0 {
         return start_head(t, port, event, joint);
@@ -148,6 +153,7 @@ fn start_frame(t: &mut Tables, port: PortIdx, event: &TimedEvent) {
     let wire = pk_meta & meta::WIRE_MASK;
     if (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::FRAME {
         row.hops += 1;
+        row.pausing = (row.pausing + 1).min(CONTROL_TURNS);
         let word = (SHARED_HEADER + in_port.0) as usize;
         t.shared[word] = t.shared[word].wrapping_sub(wire);
     }
