@@ -235,8 +235,8 @@ pub const STALLS_A_RETRY: u32 = 16;
 pub const LOSS_WINDOW_PACKETS: u64 = 2;
 /// A round trip without loss adds 1/`WINDOW_STEPS` of the bandwidth-delay product to the loss window, and at least one packet.
 pub const WINDOW_STEPS: u64 = 20;
-/// With queues of ports: number of control packets after which a data packet goes first (NDP's ratio, SIGCOMM 2017).
-pub const CONTROL_TURNS: u32 = 10;
+/// With queues of ports: number of control packets after which a data packet goes first. Our choice: few enough that data never starves.
+pub const CONTROL_TURNS: u32 = 100;
 /// Maximum number of hops in an INT header.
 pub const INT_HOPS: u32 = 5;
 /// Unit of the queue in an INT header, in bytes, times `int_multi`.

@@ -105,7 +105,7 @@ pub struct Port {
     pub frames: VecDeque<bool>,
     /// Where the port has a queue of its own: control packets, which go before `fifo`.
     pub control: VecDeque<Packet>,
-    /// Control packets sent since data last went before one, at most 10.
+    /// Control packets sent since data last went before one.
     pub control_turns: u32,
     pub tx_bytes: u64,
     pub ecn: EcnThresholds,

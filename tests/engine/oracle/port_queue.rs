@@ -5,6 +5,9 @@ use hyperfold_network::topology::{ArcIdx, NodeKind};
 use super::Sim;
 use super::port::{Item, Kind, Packet, Trim};
 
+/// Control packets after which data goes first.
+const CONTROL_TURNS: u32 = 100;
+
 impl Packet {
     /// ACKs, NACKs and trimmed data.
     fn is_control(&self) -> bool {
@@ -61,11 +64,11 @@ impl Sim<'_> {
     /// The port is idle: sends what it has.
     pub(super) fn send_from_own_queue(&mut self, arc: ArcIdx) {
         let port = &mut self.ports[arc as usize];
-        let data_first = port.control_turns == 10 && !port.fifo.is_empty() && !port.control.is_empty();
+        let data_first = port.control_turns == CONTROL_TURNS && !port.fifo.is_empty() && !port.control.is_empty();
         if data_first {
             port.control_turns = 0;
         } else if let Some(packet) = port.control.pop_front() {
-            port.control_turns = (port.control_turns + 1).min(10);
+            port.control_turns = (port.control_turns + 1).min(CONTROL_TURNS);
             self.transmit(arc, Item::Packet(packet));
             return;
         }
