@@ -50,8 +50,8 @@ macro_rules! for_each_routing_policy {
             "ecmp" |keys| Box::new(ecmp::Ecmp { seed: keys.seed }), "a flow keeps one, by the hash of its addresses and ports";
             "spray" |keys| Box::new(spray::Spray { seed: keys.seed, max_paths: keys.max_paths }), "each packet of a flow takes one at random";
             "round-robin" |keys| Box::new(round_robin::RoundRobin { seed: keys.seed, max_paths: keys.max_paths }), "packets of a flow take all in turn, from a random one on each time";
-            "entropy" |keys| Box::new(entropy::Entropy { seed: keys.seed, count: keys.max_paths, recycles: false }), "packets of a flow take in turn the paths of its entropies, which switches hash";
-            "reps" |keys| Box::new(entropy::Entropy { seed: keys.seed, count: keys.max_paths, recycles: true }), "packets take entropies again whose packets arrived without a mark (REPS)";
+            "entropy" |keys| Box::new(entropy::Entropy { seed: keys.seed, count: keys.max_paths }), "packets of a flow take in turn the paths of its entropies, which switches hash";
+            "reps" |keys| Box::new(reps::Reps { seed: keys.seed, count: keys.max_paths }), "packets take entropies again whose packets arrived without a mark (REPS)";
             "destination" |keys| Box::new(destination::Destination { seed: keys.seed }), "all flows to a host take one, consecutive hosts the next one (D-mod-k, as InfiniBand routes)";
         }
     };

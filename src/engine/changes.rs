@@ -8,10 +8,11 @@ use crate::cpu::advance::return_record;
 use crate::cpu::key::periodic;
 use crate::cpu::nic::set_clock;
 use crate::cpu::switch::egress::{completion_time, drop_packet};
+use crate::cpu::switch::port_queue::has_port_queues;
 use crate::grow::{TooManyPackets, grow};
 use hyperfold_columns::{
     EndOwner, HOLDS, LINK_DOWN, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, TableChange, Tables, cc, kind, meta,
-    mode, status,
+    status,
 };
 
 /// Whether the experiment has stopped for the next change of its network.
@@ -93,11 +94,11 @@ fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) -> Option<PortId
     row.peer = LinkEndIdx(peer.0 | LINK_DOWN);
     row.paused = 0;
     let mut frame = PacketIdx::NONE;
-    if t.exps[0].modes & mode::PORT_QUEUES == 0 {
+    if !has_port_queues(&t.exps[0]) {
         frame = row.frame_head;
         (row.frame_head, row.frame_tail, row.frames) = (PacketIdx::NONE, PacketIdx::NONE, 0);
     }
-    let counts_pauses = t.exps[0].modes & mode::PORT_QUEUES == 0;
+    let counts_pauses = !has_port_queues(&t.exps[0]);
     if counts_pauses && row.pausing != 0 {
         row.pausing = 0;
         if row.headroom_used == 0 {

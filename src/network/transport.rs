@@ -102,7 +102,7 @@ pub enum LossRecovery {
     Ns3,
     /// Receivers take packets in any order, and senders send only those again that are missing.
     Selective,
-    /// The same as Ultra Ethernet does it: an ACK names several packets, and a NACK names one that a switch has trimmed.
+    /// Ultra Ethernet takes packets in any order too: an ACK names several packets, and a NACK names one that a switch has trimmed.
     Uec,
 }
 
@@ -277,8 +277,8 @@ impl Transport {
     /// Bytes that fit into the own queue of an egress port whose link runs at `rate_bps`, at least a full packet; `None`: switches have a shared buffer.
     pub fn port_queue_for(&self, rate_bps: u64) -> Option<u64> {
         let bytes = u128::from(self.port_queue_per_100g) * u128::from(rate_bps) / 100_000_000_000;
-        let least = u64::from(self.payload + self.data_overhead);
-        (self.port_queue_per_100g > 0).then_some((bytes as u64).max(least))
+        let full_packet = u64::from(self.payload + self.data_overhead);
+        (self.port_queue_per_100g > 0).then_some((bytes as u64).max(full_packet))
     }
 
     /// Whether receivers take packets in any order.

@@ -25,6 +25,7 @@ use super::topology::topology_kind;
 use super::value::{Value, Values};
 use super::workload::{members, workload};
 use hyperfold_base::units::{BPS_PER_GBPS, PS_PER_NS};
+use hyperfold_network::routing::{PolicyKeys, routing_policy};
 use hyperfold_network::topology::{FabricShape, FatTree, RailOnly, RailOptimized};
 use hyperfold_network::transport::{EcnThresholds, TierBuffers};
 
@@ -405,6 +406,9 @@ pub struct Steady {
     pub audit_bound: f64,
 }
 
+/// Maximum number of paths that senders choose again: their number has 8 bits in a packet.
+const MAX_RECYCLED_PATHS: i64 = 256;
+
 /// Checks keys of Ultra Ethernet against each other: they describe one receiver, one sender and one kind of switch.
 fn check_ultra_ethernet(v: &Values) -> Result<(), Conflict> {
     let fail = |key: KeyId, why: &str| Err(Conflict { job: None, key, why: why.to_string() });
@@ -432,15 +436,15 @@ fn check_ultra_ethernet(v: &Values) -> Result<(), Conflict> {
             "only receivers of transport.loss_recovery = \"uec\" understand trimmed packets: false",
         );
     }
-    let entropies = v.is(KeyId::Policy, "entropy") || v.is(KeyId::Policy, "reps");
-    if entropies && v.int(KeyId::MaxPaths) > 256 {
-        return fail(KeyId::MaxPaths, "a flow has at most 256 entropies");
-    }
-    if v.is(KeyId::Policy, "reps") && !uec {
-        return fail(
-            KeyId::Policy,
-            "\"reps\" needs ACKs that carry entropies: transport.cc = \"nscc\"; \"entropy\" goes with any",
-        );
+    let keys = PolicyKeys { seed: 1, max_paths: 1 };
+    if routing_policy(v.text(KeyId::Policy), keys).is_some_and(|policy| policy.recycles()) {
+        if v.int(KeyId::MaxPaths) > MAX_RECYCLED_PATHS {
+            return fail(KeyId::MaxPaths, "ACKs name at most 256 entropies of a flow");
+        }
+        if !uec {
+            let why = "it needs ACKs that carry entropies: transport.cc = \"nscc\"; other policies go with any";
+            return fail(KeyId::Policy, why);
+        }
     }
     Ok(())
 }

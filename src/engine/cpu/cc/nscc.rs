@@ -2,7 +2,7 @@
 //! that follows marks and the queueing delay. Twin: `shaders/cc/nscc.wgsl`.
 
 use crate::cpu::math::{ONE_Q32, mul_div, mul_shr};
-use crate::cpu::transport::uec::{self, News};
+use crate::cpu::transport::uec::{self, UecNews};
 use hyperfold_columns::{Exp, FlowIdx, FlowTx, NEVER, NicIdx, Tables, qp};
 
 /// The average of the queueing delay takes one part of this many from each sample.
@@ -168,7 +168,7 @@ fn on_nack(e: &Exp, tx: &mut FlowTx, line: u64, now: u64) {
 }
 
 /// Handles an answer to a packet of queue pair `f` of NIC `n`, with its news. An old NACK does nothing.
-pub fn on_answer(t: &mut Tables, n: NicIdx, f: FlowIdx, news: News, trip: RoundTrip, now: u64) {
+pub fn on_answer(t: &mut Tables, n: NicIdx, f: FlowIdx, news: UecNews, trip: RoundTrip, now: u64) {
     if trip.is_nack && !news.nacked {
         return;
     }

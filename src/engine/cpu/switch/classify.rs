@@ -4,6 +4,7 @@
 //! threshold even then is *independent*: its ports do not affect each other in this step, and `forward` processes them one by
 //! one. `forward_joint` processes any other switch. Only the decision is written, so the system can be repeated.
 
+use super::port_queue::has_port_queues;
 use hyperfold_columns::{SHARED_HEADER, SwitchIdx, Tables, flag, mode};
 
 /// Decides whether switch `s` is independent, and whether its pool of pause frames suffices if not.
@@ -24,7 +25,7 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
         arrivals += row.arr_n;
     }
     let mut independent = sw.congested_n == 0;
-    if independent && arrivals > 0 && e.modes & mode::PORT_QUEUES == 0 {
+    if independent && arrivals > 0 && !has_port_queues(e) {
         let free = sw.shared_size.saturating_sub(shared);
         for p in sw.ports() {
             let row = &t.ports[p];

@@ -5,7 +5,7 @@ use super::egress::{PortEvent, TimedEvent, completion_time, enqueue, idle, on_fr
 use super::plan::request_word;
 use super::port_queue;
 use crate::cpu::lists::{arrival_time, merge};
-use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, mode};
+use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
 
 /// Merges all packets that the ingresses planned for `port` into one list, by time. Ties go to the lower ingress. Returns the head of the list.
 pub fn gather(t: &mut Tables, port: PortIdx) -> PacketIdx {
@@ -52,7 +52,7 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
     t.ports[port].arr_bytes = 0;
     t.ports[port].arr_n = 0;
     let mut list = gather(t, port);
-    let own_queue = t.exps[0].modes & mode::PORT_QUEUES != 0;
+    let own_queue = port_queue::has_port_queues(&t.exps[0]);
     loop {
         // Times are compared first. Lineages are read only if two events happen at the same time.
         let (completes, arrives) = (completion_time(t, port), arrival_time(t, list));

@@ -3,7 +3,13 @@
 
 use super::egress::{drop_packet, enqueue, integrate};
 use crate::cpu::math::hash32;
-use hyperfold_columns::{EndOwner, PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta, mode};
+use hyperfold_columns::{EndOwner, Exp, PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta, mode};
+
+/// Whether the egress ports of the experiment have queues of their own.
+#[inline]
+pub fn has_port_queues(e: &Exp) -> bool {
+    e.modes & mode::PORT_QUEUES != 0
+}
 
 /// Takes in packet `p`, which arrives at egress `port` at time `now`. Returns the record that holds it then.
 pub fn join(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) -> PacketIdx {

@@ -3,7 +3,7 @@
 use super::queue_pair::{halve_loss_window, step_back};
 use super::selective::{self, News};
 use super::stream::{is_uec, reach, takes_any_order};
-use super::uec;
+use super::uec::{self, UecNews};
 use crate::cpu::cc::{dcqcn, dctcp, hpcc, nscc, swift, timely};
 use crate::cpu::key::EventKey;
 use crate::cpu::math::hash32;
@@ -30,7 +30,7 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
         let (seq, sent_at) = (t.details[p].seq, t.details[p].sent_at);
         let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
         let before = t.flow_tx[f].snd_una;
-        let mut uec_news = uec::News { packets: 0, nacked: false };
+        let mut uec_news = UecNews { packets: 0, nacked: false };
         let (seq, News { acked, loss }) = if is_uec(&t.exps[0]) {
             uec_news = uec::on_answer(t, f, p);
             (seq, News { acked: uec_news.packets * t.exps[0].payload as u64, loss: false })

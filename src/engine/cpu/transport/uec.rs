@@ -21,7 +21,7 @@ pub struct Answer {
 
 /// What an answer brings.
 #[derive(Clone, Copy, Debug)]
-pub struct News {
+pub struct UecNews {
     /// Packets that are known to have arrived now, and were not before.
     pub packets: u64,
     /// Whether it is a NACK of a packet that was neither lost nor acknowledged.
@@ -92,7 +92,7 @@ pub fn answer_meta(data_meta: u32) -> u32 {
 }
 
 /// Handles answer `p` to data of queue pair `f`.
-pub fn on_answer(t: &mut Tables, f: FlowIdx, p: PacketIdx) -> News {
+pub fn on_answer(t: &mut Tables, f: FlowIdx, p: PacketIdx) -> UecNews {
     let pk = t.packets[p];
     let is_nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
     let marked = pk.meta & meta::CNP != 0;
@@ -101,7 +101,7 @@ pub fn on_answer(t: &mut Tables, f: FlowIdx, p: PacketIdx) -> News {
     }
     let seq = t.details[p].seq;
     if is_nack {
-        return News { packets: 0, nacked: lose(t, f, seq) };
+        return UecNews { packets: 0, nacked: lose(t, f, seq) };
     }
     let payload = t.exps[0].payload as u64;
     let (una, offset) = (seq & psn::BYTE_MASK, seq >> psn::OFFSET_SHIFT);
@@ -111,7 +111,7 @@ pub fn on_answer(t: &mut Tables, f: FlowIdx, p: PacketIdx) -> News {
         packets += u64::from(take_note(t, f, t.details[named].seq, true));
         named = t.packets[named].next;
     }
-    News { packets, nacked: false }
+    UecNews { packets, nacked: false }
 }
 
 /// Moves the oldest unacknowledged byte to `seq`, if that is progress. Returns the number of packets that were not known to have arrived.

@@ -5,15 +5,13 @@
 use super::RoutingPolicy;
 use crate::routing::{FlowKey, FlowPaths, RouteError, Router};
 
-/// The policies `routing.policy = "entropy"` and `"reps"`.
+/// The policy `routing.policy = "entropy"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entropy {
     /// Seed of the hash.
     pub seed: u32,
     /// Number of entropies of a flow.
     pub count: u32,
-    /// Whether senders use those again whose packets arrived without a mark (REPS). Else packets take all in turn.
-    pub recycles: bool,
 }
 
 impl RoutingPolicy for Entropy {
@@ -38,11 +36,7 @@ impl RoutingPolicy for Entropy {
     }
 
     fn takes_turns(&self) -> bool {
-        !self.recycles
-    }
-
-    fn recycles(&self) -> bool {
-        self.recycles
+        true
     }
 }
 
@@ -59,7 +53,7 @@ mod tests {
         let net = parse_ns3("test", &format!("8 6 10\n2 3 4 5 6 7\n{links}")).unwrap().network;
         let router = Router::new(&net);
         let flow = FlowKey { id: 0, src_rank: 0, dst_rank: 1, sport: 10_000, dport: 100 };
-        let paths = router.paths(flow, &Entropy { seed: 1, count: 64, recycles: false }).unwrap();
+        let paths = router.paths(flow, &Entropy { seed: 1, count: 64 }).unwrap();
         for way in [&paths.data, &paths.ack] {
             assert_eq!(way.len(), 64);
             let mut uses = std::collections::BTreeMap::new();

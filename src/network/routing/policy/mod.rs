@@ -36,6 +36,7 @@
 mod destination;
 mod ecmp;
 mod entropy;
+mod reps;
 mod round_robin;
 mod spray;
 
