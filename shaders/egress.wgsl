@@ -70,7 +70,8 @@ fn start_next(port: u32, event: EventKey, joint: bool) {
     var p: u32;
     var wire: u32;
     // Control packets must not starve data. The count is below the limit where there are pauses.
-    let data_first = ULTRA_ETHERNET && held.q_head != NONE && ports[port_base + port].pausing >= CONTROL_TURNS;
+    let both_wait = held.frame_head != NONE && held.q_head != NONE;
+    let data_first = ULTRA_ETHERNET && both_wait && ports[port_base + port].pausing >= CONTROL_TURNS;
     if data_first {
         ports[port_base + port].pausing = 0u;
     }
