@@ -88,7 +88,8 @@ fn uec_on_answer(f: u32, p: u32) -> UecNews {
     let meta_word = packets[pk].meta_;
     let is_nack = packet_kind(meta_word) == KIND_NACK;
     let keeps = !is_nack || (meta_word & META_LAST_HOP) != 0u;
-    if has_mode(MODE_REPS) && (meta_word & META_CNP) == 0u && keeps {
+    let chooses = has_mode(MODE_REPS) && flow_tx[tx].n_paths > 1u;
+    if chooses && (meta_word & META_CNP) == 0u && keeps {
         keep_entropy(tx, meta_word >> META_ENTROPY_SHIFT);
     }
     let seq = details[pk].seq;

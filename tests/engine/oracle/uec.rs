@@ -138,6 +138,9 @@ impl Sender {
     pub fn choose_path(&mut self, t: &Transport, flow: u32, paths: u32) -> u32 {
         let number = self.sent;
         self.sent = self.sent.wrapping_add(1);
+        if paths == 1 {
+            return 0;
+        }
         // With other paths than it had, an entropy may be larger than their number.
         match self.entropies.list.pop_front() {
             Some(entropy) => entropy % paths,
@@ -245,7 +248,7 @@ impl Sim<'_> {
         let t = &self.case.transport;
         let now = self.now;
         let sender = &mut self.senders[answer.flow as usize];
-        if t.recycles_paths {
+        if t.recycles_paths && self.routes[answer.flow as usize].count(Kind::Data) > 1 {
             sender.entropies.note(answer);
         }
         let books = sender.uec.as_mut().expect("there are books");

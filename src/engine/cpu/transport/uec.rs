@@ -96,7 +96,8 @@ pub fn on_answer(t: &mut Tables, f: FlowIdx, p: PacketIdx) -> UecNews {
     let pk = t.packets[p];
     let is_nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
     let marked = pk.meta & meta::CNP != 0;
-    if t.exps[0].modes & mode::REPS != 0 && !marked && (!is_nack || pk.meta & meta::LAST_HOP != 0) {
+    let chooses = t.exps[0].modes & mode::REPS != 0 && t.flow_tx[f].n_paths > 1;
+    if chooses && !marked && (!is_nack || pk.meta & meta::LAST_HOP != 0) {
         keep_entropy(&mut t.flow_tx[f], pk.meta >> meta::ENTROPY_SHIFT);
     }
     let seq = t.details[p].seq;
