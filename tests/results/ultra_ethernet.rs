@@ -83,3 +83,15 @@ fn keys_that_do_not_go_together_are_refused_with_those_that_do() {
         assert!(code != 0 && said.contains(wanted), "{keys}: {code} {said}");
     }
 }
+
+/// An axis of policies, of which one contradicts the congestion control: that experiment fails, and the others end.
+#[test]
+fn a_policy_that_contradicts_another_key_fails_alone() {
+    let (folder, said, code) = ran("name = \"mixed\"\n[base]\ncluster = { gpus = 16, gpus_per_server = 1 }\n\
+         topology = { kind = \"fat-tree\", k = 4 }\n\
+         workload = { kind = \"traffic\", pattern = \"permutation\", bytes = 50000 }\n\
+         [axes]\n\"transport.cc\" = [\"dcqcn\", \"nscc\"]\n\"routing.policy\" = [\"ecmp\", \"reps\"]\n");
+    assert_eq!(code, 1, "{said}");
+    assert_eq!(folder.column("out/results.csv", "status"), ["ok", "failed", "ok", "ok"], "{said}");
+    assert!(said.contains("needs ACKs that carry entropies"), "{said}");
+}

@@ -406,8 +406,8 @@ pub struct Steady {
     pub audit_bound: f64,
 }
 
-/// Maximum number of paths that senders choose again: their number has 8 bits in a packet.
-const MAX_RECYCLED_PATHS: i64 = 256;
+/// Maximum number of entropies of a flow: their number has 8 bits in a packet.
+const MAX_ENTROPIES: i64 = 256;
 
 /// Checks keys of Ultra Ethernet against each other: they describe one receiver, one sender and one kind of switch.
 fn check_ultra_ethernet(v: &Values) -> Result<(), Conflict> {
@@ -436,15 +436,15 @@ fn check_ultra_ethernet(v: &Values) -> Result<(), Conflict> {
             "only receivers of transport.loss_recovery = \"uec\" understand trimmed packets: false",
         );
     }
-    let keys = PolicyKeys { seed: 1, max_paths: 1 };
-    if routing_policy(v.text(KeyId::Policy), keys).is_some_and(|policy| policy.recycles()) {
-        if v.int(KeyId::MaxPaths) > MAX_RECYCLED_PATHS {
-            return fail(KeyId::MaxPaths, "ACKs name at most 256 entropies of a flow");
-        }
-        if !uec {
-            let why = "it needs ACKs that carry entropies: transport.cc = \"nscc\"; other policies go with any";
-            return fail(KeyId::Policy, why);
-        }
+    let Some(policy) = routing_policy(v.text(KeyId::Policy), PolicyKeys { seed: 1, max_paths: 1 }) else {
+        return Ok(());
+    };
+    if policy.has_entropies() && v.int(KeyId::MaxPaths) > MAX_ENTROPIES {
+        return fail(KeyId::MaxPaths, "a flow has at most 256 entropies");
+    }
+    if policy.recycles() && !uec {
+        let why = "it needs ACKs that carry entropies: transport.cc = \"nscc\"; other policies go with any";
+        return fail(KeyId::Policy, why);
     }
     Ok(())
 }

@@ -90,7 +90,7 @@ macro_rules! for_each_key {
             RoutingSeed "routing.seed" int(0, u32::MAX as i64), D::Int(1), |v| !v.is(KeyId::Policy, "file"), "seed of ECMP's hash (1: the reference's own) and of spraying";
             RoutingPath "routing.path" KeyKind::Path, D::None("required with policy = \"file\""), |v| v.is(KeyId::Policy, "file"), "routes file";
             MaxPaths "routing.max_paths" int(1, 65536), D::Int(64), |v| ["spray", "round-robin", "entropy", "reps"].iter().any(|policy| v.is(KeyId::Policy, policy)),
-                "most paths a flow is sprayed over; with entropy and reps the number of entropies of a flow, with reps at most 256";
+                "most paths a flow is sprayed over; with entropy and reps the number of entropies of a flow, at most 256";
 
             RerouteUs "routing.reroute_us" stepped(0.0, 1e9, 0.000_001), D::Float(1000.0), |v| packets(v) && v.has(KeyId::Outages),
                 "time from a failure or repair until paths avoid or use what failed (our choice: switches report link-down to routing within about a millisecond)";

@@ -30,6 +30,11 @@ pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
         false
     }
 
+    /// Whether its paths are those of entropies: header values that switches hash.
+    fn has_entropies(&self) -> bool {
+        false
+    }
+
     /// Whether senders choose paths again on which packets arrived without a mark.
     fn recycles(&self) -> bool {
         false

@@ -343,8 +343,9 @@ impl<'a> Findings<'a> {
             self.audits.add_iterations(record.exp_id, cluster.iteration_error_mean, bound);
             self.audits.add_writes(record.exp_id, cluster.beside_writes_share);
         }
-        if self.sweep.axes.iter().any(|axis| axis == "routing.policy") {
-            let configured = config(self.sweep, experiment);
+        let has_policy_axis = self.sweep.axes.iter().any(|axis| axis == "routing.policy");
+        // An experiment whose keys contradict each other has failed and has no configuration.
+        if has_policy_axis && let Ok(configured) = self.sweep.config(experiment) {
             if configured.values.is(spec::KeyId::Mode, "flow") {
                 let policy = hyperfold_host::named_routing_policy(&configured);
                 self.flows_sprayed[usize::from(policy.is_some_and(|policy| policy.sprays()))] = true;

@@ -35,6 +35,10 @@ impl RoutingPolicy for Entropy {
         true
     }
 
+    fn has_entropies(&self) -> bool {
+        true
+    }
+
     fn takes_turns(&self) -> bool {
         true
     }

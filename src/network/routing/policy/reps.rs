@@ -24,6 +24,10 @@ impl RoutingPolicy for Reps {
         true
     }
 
+    fn has_entropies(&self) -> bool {
+        true
+    }
+
     fn recycles(&self) -> bool {
         true
     }
