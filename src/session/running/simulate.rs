@@ -345,11 +345,12 @@ impl<'a> Findings<'a> {
         }
         let has_policy_axis = self.sweep.axes.iter().any(|axis| axis == "routing.policy");
         // An experiment whose keys contradict each other has failed and has no configuration.
-        if has_policy_axis && let Ok(configured) = self.sweep.config(experiment) {
-            if configured.values.is(spec::KeyId::Mode, "flow") {
-                let policy = hyperfold_host::named_routing_policy(&configured);
-                self.flows_sprayed[usize::from(policy.is_some_and(|policy| policy.sprays()))] = true;
-            }
+        if has_policy_axis
+            && let Ok(configured) = self.sweep.config(experiment)
+            && configured.values.is(spec::KeyId::Mode, "flow")
+        {
+            let policy = hyperfold_host::named_routing_policy(&configured);
+            self.flows_sprayed[usize::from(policy.is_some_and(|policy| policy.sprays()))] = true;
         }
         if record.drops.is_some_and(|n| n > 0) {
             let config = config(self.sweep, experiment);
