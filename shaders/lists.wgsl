@@ -16,6 +16,23 @@ fn packet_row(p: u32) -> Packet {
     return packets[packet_base + p];
 }
 
+// Appends `p`, a pause frame or a control packet, to what `port` sends before its queue. The port need not be the one that is held.
+fn push_first(port: u32, p: u32) {
+    let row = port_base + port;
+    packets[packet_base + p].next = NONE;
+    let tail = ports[row].frame_tail;
+    ports[row].frame_tail = p;
+    ports[row].frames += 1u;
+    if tail == NONE && held_port == port + 1u {
+        held.frame_head = p;
+        held_differs = true;
+    } else if tail == NONE {
+        ports[row].frame_head = p;
+    } else {
+        packets[packet_base + tail].next = p;
+    }
+}
+
 // Whether packet `a` arrives before packet `b`; equals keep their order (`a` first), so the caller passes the lower ingress as `a`.
 fn arrives_first(a: u32, b: u32) -> bool {
     let at_a = packets[packet_base + a].t;

@@ -126,8 +126,7 @@ fn resume_test(port: u32, egress: u32) {
 
 // Takes a record from the switch's pool and makes it the last frame of `port`.
 fn push_frame(port: u32, resume: u32) {
-    let row = port_base + port;
-    let s = ports[row].switch_idx;
+    let s = ports[port_base + port].switch_idx;
     let sw = switch_base + s;
     let p = switches[sw].free_head;
     if p == NONE {
@@ -137,21 +136,10 @@ fn push_frame(port: u32, resume: u32) {
     let pk = packet_base + p;
     switches[sw].free_head = packets[pk].next;
     switches[sw].free_n -= 1u;
-    packets[pk].next = NONE;
     packets[pk].flow = s;
     packets[pk].path = 0u;
     packets[pk].payload = NONE;
     packets[pk].in_port = NONE;
     packets[pk].meta_ = FRAME_BYTES | (KIND_FRAME << META_KIND_SHIFT) | resume;
-    let tail = ports[row].frame_tail;
-    ports[row].frame_tail = p;
-    ports[row].frames += 1u;
-    if tail == NONE && held_port == port + 1u {
-        held.frame_head = p;
-        held_differs = true;
-    } else if tail == NONE {
-        ports[row].frame_head = p;
-    } else {
-        packets[packet_base + tail].next = p;
-    }
+    push_first(port, p);
 }

@@ -10,7 +10,7 @@ fn has_port_queues() -> bool {
 fn join(port: u32, p: u32, wire: u32, now: u64) {
     let meta_word = packets[packet_base + p].meta_;
     if packet_kind(meta_word) != KIND_DATA || (meta_word & META_TRIMMED) != 0u {
-        push_control(port, p);
+        push_first(port, p);
         return;
     }
     if held.q_bytes + wire <= ports[port_base + port].headroom {
@@ -70,20 +70,5 @@ fn cut(port: u32, p: u32) {
     packets[pk].payload = 0u;
     ports[port_base + port].drops += 1u;
     ports[port_base + port].dropped_bytes += u64(packet.payload);
-    push_control(port, p);
-}
-
-// Appends control packet `p` to those that `port` sends first.
-fn push_control(port: u32, p: u32) {
-    let row = port_base + port;
-    packets[packet_base + p].next = NONE;
-    let tail = ports[row].frame_tail;
-    ports[row].frame_tail = p;
-    ports[row].frames += 1u;
-    if tail == NONE {
-        held.frame_head = p;
-    } else {
-        packets[packet_base + tail].next = p;
-    }
-    held_differs = true;
+    push_first(port, p);
 }

@@ -1,7 +1,7 @@
 // Receivers and senders of Ultra Ethernet: an ACK names all packets that arrived since the last one, and a NACK names one that a switch has trimmed (twin:
 // `src/engine/cpu/transport/uec.rs`).
 //
-// Positions and their bits are those of `selective.wgsl`. A third set of bits holds the positions that are lost.
+// Positions and their bits are those of `any_order.wgsl`. A third set of bits holds the positions that are lost.
 
 // The answer to a data packet: its kind, whether it is due now, and its sequence number with the offset of an ACK.
 struct UecAnswer {
@@ -15,12 +15,6 @@ struct UecAnswer {
 struct UecNews {
     packets: u64,
     nacked: bool,
-}
-
-// Word and bit of position `pos` in the lost bits of queue pair `f`.
-fn lost_bit(f: u32, pos: u64) -> PsnBit {
-    let senders = sender_bit(f, pos);
-    return PsnBit(senders.word + exps[exp_row].psn_range / WORD_BITS, senders.bit);
 }
 
 // Bytes of a full packet on the wire.
@@ -98,12 +92,12 @@ fn uec_on_answer(f: u32, p: u32) -> UecNews {
     }
     let una = seq & PSN_BYTE_MASK;
     let offset = seq >> PSN_OFFSET_SHIFT;
-    var count = uec_advance(f, una);
+    var count = acknowledge_to(f, una);
     var pos = una + offset * u64(exp_payload);
     var is_named = offset > 0lu;
     var named = packets[pk].payload;
     loop {
-        if uec_take_note(f, pos, is_named) {
+        if is_named && take_note(f, pos) {
             count += 1lu;
         }
         if named == NONE {
@@ -114,50 +108,6 @@ fn uec_on_answer(f: u32, p: u32) -> UecNews {
         named = packets[packet_base + named].next;
     }
     return UecNews(count, false);
-}
-
-// Moves the oldest unacknowledged byte to `seq`, if that is progress. Returns the number of packets that were not known to have arrived.
-fn uec_advance(f: u32, seq: u64) -> u64 {
-    let tx = flow_base + f;
-    let una = flow_tx[tx].snd_una;
-    if seq <= una {
-        return 0lu;
-    }
-    var news = 0lu;
-    for (var pos = una; pos < seq; pos += u64(exp_payload)) {
-        let b = sender_bit(f, pos);
-        if (psn_bits[b.word] & b.bit) != 0u {
-            psn_bits[b.word] &= ~b.bit;
-            flow_tx[tx].sacked -= 1u;
-        } else {
-            news += 1lu;
-            find(f, pos);
-        }
-    }
-    reach(tx, seq);
-    return news;
-}
-
-// The packet at position `pos` has arrived, if `named`. Returns whether that is news.
-fn uec_take_note(f: u32, pos: u64, named: bool) -> bool {
-    let tx = flow_base + f;
-    let b = sender_bit(f, pos);
-    if !named || pos < flow_tx[tx].snd_una || (psn_bits[b.word] & b.bit) != 0u {
-        return false;
-    }
-    psn_bits[b.word] |= b.bit;
-    flow_tx[tx].sacked += 1u;
-    find(f, pos);
-    return true;
-}
-
-// Takes position `pos` out of the lost ones.
-fn find(f: u32, pos: u64) {
-    let b = lost_bit(f, pos);
-    if (psn_bits[b.word] & b.bit) != 0u {
-        psn_bits[b.word] &= ~b.bit;
-        flow_tx[flow_base + f].lost -= 1u;
-    }
 }
 
 // Adds position `pos` to the lost ones, unless it is one or has arrived. Returns whether it did.
@@ -185,14 +135,8 @@ fn uec_take_lost(f: u32) -> NextPacket {
         }
         pos += payload;
     }
-    find(f, pos);
-    var message = flow_tx[tx].msg_ack;
-    var end = flow_tx[tx].ack_end;
-    while pos >= end {
-        message = tasks[task_base + message].follow;
-        end = next_start(end) + tasks[task_base + message].bytes;
-    }
-    return NextPacket(pos, u32(min(payload, end - pos)));
+    take_out(f, pos);
+    return NextPacket(pos, payload_at(tx, pos));
 }
 
 // A retransmission timeout of queue pair `f`: everything that has not arrived is lost, and the window falls by what was in flight.

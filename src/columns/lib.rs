@@ -17,6 +17,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod bits;
 mod claims;
 mod column;
 mod index;
@@ -29,6 +30,7 @@ mod table_list;
 pub mod tables;
 pub mod wgsl;
 
+pub use bits::*;
 pub use claims::{ClaimTable, Claims};
 pub use column::{Column, MessageRow};
 pub use index::{EndOwner, FlowIdx, LinkEndIdx, NONE, NicIdx, PacketIdx, PortIdx, SwitchIdx, TaskIdx};

@@ -2,18 +2,6 @@
 
 use crate::support::program::Folder;
 
-/// A folder in which the sweep has run into `out`, with what the run said and its exit code.
-fn ran(sweep: &str) -> (Folder, String, i32) {
-    let folder = Folder::new(&[("s.toml", sweep)]);
-    let ran = folder.run(&["run", "s.toml", "--out", "out", "--engine", "cpu"]);
-    (folder, ran.stderr + &ran.stdout, ran.code)
-}
-
-fn numbers(folder: &Folder, file: &str, column: &str) -> Vec<f64> {
-    let number = |cell: &String| cell.parse().unwrap_or_else(|e| panic!("{column} {cell:?}: {e}"));
-    folder.column(&format!("out/{file}.csv"), column).iter().map(number).collect()
-}
-
 fn is_near(found: f64, wanted: f64, share: f64) -> bool {
     (found / wanted - 1.0).abs() < share
 }
@@ -24,7 +12,7 @@ const FAT_TREE: &str = "cluster = { gpus = 16, gpus_per_server = 1 }\n\
 
 #[test]
 fn the_links_that_are_left_share_the_load() {
-    let (folder, said, code) = ran(&format!(
+    let (folder, said, code) = Folder::with_run(&format!(
         "name = \"share\"\n[base]\n{FAT_TREE}\
          workload = {{ kind = \"traffic\", pattern = \"permutation\", bytes = 4000000 }}\n\
          transport = {{ cc = \"dcqcn\", payload_bytes = 4096, loss_recovery = \"selective\" }}\n\
@@ -32,7 +20,7 @@ fn the_links_that_are_left_share_the_load() {
          [axes]\n\"topology.outages\" = [\"\", \"leaf0 agg0\", \"leaf0 agg0 down 40us\"]\n"
     ));
     assert_eq!(code, 0, "{said}");
-    let slowest = numbers(&folder, "results", "fct_max_ns");
+    let slowest = folder.numbers("results", "fct_max_ns");
     // Two hosts send over one link what they sent over two. The way there and back takes as long as before.
     let sending_ns = 4_000_000.0 * (4144.0 / 4096.0) * 8.0 / 400.0;
     let way_ns = slowest[0] - sending_ns;
@@ -40,26 +28,28 @@ fn the_links_that_are_left_share_the_load() {
     // From 40 us on. What was lost is sent again, at most what a round trip holds, over the link that is left.
     let least = 40_000.0 + 2.0 * (sending_ns - 40_000.0) + way_ns;
     assert!((least..least + 2.0 * way_ns).contains(&slowest[2]), "{least}: {slowest:?}");
-    let drops = numbers(&folder, "results", "drops");
-    let again = numbers(&folder, "results", "retransmissions");
+    let drops = folder.numbers("results", "drops");
+    let again = folder.numbers("results", "retransmissions");
     assert_eq!((drops[0], again[0], drops[1]), (0.0, 0.0, 0.0));
     assert!(drops[2] > 0.0 && again[2] > 0.0, "{drops:?} {again:?}");
 }
 
 #[test]
 fn a_flow_loses_a_timeout_and_sends_again_what_was_lost() {
-    let (folder, said, code) = ran("name = \"cut\"\n[base]\n\
+    let (folder, said, code) = Folder::with_run(
+        "name = \"cut\"\n[base]\n\
          cluster = { gpus = 2, gpus_per_server = 1 }\n\
          topology = { kind = \"clos\", hosts_per_leaf = 1, spines = 2, link_gbps = 100, link_delay_ns = 500 }\n\
          workload = { kind = \"traffic\", pattern = \"incast\", fan_in = 1, bytes = 4000000 }\n\
          transport = { cc = \"none\", payload_bytes = 4096, rto_us = 200 }\n\
          routing.reroute_us = 150\noutput = { flows = true, links = true }\n\
          [axes]\n\"transport.loss_recovery\" = [\"adapter\", \"selective\"]\n\
-         \"topology.outages\" = [\"\", \"leaf1 spine0 down 100us\", \"leaf1 spine1 down 100us\"]\n");
+         \"topology.outages\" = [\"\", \"leaf1 spine0 down 100us\", \"leaf1 spine1 down 100us\"]\n",
+    );
     assert_eq!(code, 0, "{said}");
-    let times = numbers(&folder, "results", "fct_max_ns");
-    let drops = numbers(&folder, "results", "drops");
-    let again = numbers(&folder, "results", "retransmissions");
+    let times = folder.numbers("results", "fct_max_ns");
+    let drops = folder.numbers("results", "drops");
+    let again = folder.numbers("results", "retransmissions");
     let rtt = 4.0 * 2.0 * 500.0 + 3.0 * 340.0;
     for receivers in 0..2 {
         let [whole, cuts @ ..] = [0, 1, 2].map(|outage| 3 * receivers + outage);
@@ -73,7 +63,7 @@ fn a_flow_loses_a_timeout_and_sends_again_what_was_lost() {
         assert!((least..least + 2.0 * rtt).contains(&lost), "{lost}: {times:?}");
         assert!(again[cut] > 0.0, "{again:?}");
         if receivers == 1 {
-            let acks = numbers(&folder, "links", "drops");
+            let acks = folder.numbers("links", "drops");
             assert!(again[cut] <= drops[cut] && acks.iter().sum::<f64>() > 0.0, "{again:?} {drops:?}");
         }
     }
@@ -81,7 +71,7 @@ fn a_flow_loses_a_timeout_and_sends_again_what_was_lost() {
 
 #[test]
 fn a_host_waits_for_its_link_and_gives_up_without_it() {
-    let (folder, said, code) = ran(&format!(
+    let (folder, said, code) = Folder::with_run(&format!(
         "name = \"host\"\n[base]\n{FAT_TREE}\
          workload = {{ kind = \"traffic\", pattern = \"permutation\", bytes = 400000 }}\n\
          transport = {{ rto_us = 100, rto_retries = 3 }}\n\
@@ -101,14 +91,16 @@ fn a_host_waits_for_its_link_and_gives_up_without_it() {
 
 #[test]
 fn a_collective_goes_on_around_a_failed_link() {
-    let (folder, said, code) = ran("name = \"job\"\n[base]\n\
+    let (folder, said, code) = Folder::with_run(
+        "name = \"job\"\n[base]\n\
          cluster = { gpus = 16, gpus_per_server = 2, nvlink_gbps = 3600 }\n\
          topology = { kind = \"clos\", hosts_per_leaf = 4, link_gbps = 100 }\n\
          workload = { kind = \"collective\", op = \"all-reduce\", bytes = 16777216 }\n\
          transport = { cc = \"dcqcn\", payload_bytes = 4096, rto_us = 400 }\n\
-         [axes]\n\"topology.outages\" = [\"\", \"leaf0 spine0 down 200us\", \"leaf0 spine0 down 200us up 3ms\"]\n");
+         [axes]\n\"topology.outages\" = [\"\", \"leaf0 spine0 down 200us\", \"leaf0 spine0 down 200us up 3ms\"]\n",
+    );
     assert_eq!(code, 0, "{said}");
-    let times = numbers(&folder, "results", "makespan_ns");
+    let times = folder.numbers("results", "makespan_ns");
     assert!(times[1] > times[0] && times[2] > times[0], "{times:?}");
     assert_eq!(folder.column("out/results.csv", "validated_error")[1], "not validated");
 }
@@ -116,7 +108,7 @@ fn a_collective_goes_on_around_a_failed_link() {
 #[test]
 fn what_the_network_does_not_have_is_said() {
     let refused = |outage: &str| {
-        let (folder, said, code) = ran(&format!(
+        let (folder, said, code) = Folder::with_run(&format!(
             "name = \"wrong\"\n[base]\n{FAT_TREE}\
              workload = {{ kind = \"traffic\", pattern = \"ring\", bytes = 4000 }}\n\
              [axes]\n\"topology.outages\" = [\"\", \"{outage}\"]\n"
@@ -151,16 +143,16 @@ fn what_failed_before_the_beginning_is_avoided_at_both_levels_of_detail() {
         )
     };
     let slowest = |mode: &str| {
-        let (folder, said, code) = ran(&sweep(mode, "leaf0 agg0"));
+        let (folder, said, code) = Folder::with_run(&sweep(mode, "leaf0 agg0"));
         assert_eq!(code, 0, "{mode}: {said}");
-        numbers(&folder, "results", "fct_max_ns")
+        folder.numbers("results", "fct_max_ns")
     };
     let (packets, flows) = (slowest("packet"), slowest("flow"));
     assert!(is_near(packets[1], flows[1], 0.02) && packets[1] > 1.8 * packets[0], "{packets:?} {flows:?}");
-    let (_, said, code) = ran(&sweep("flow", "leaf0 agg0 down 5us"));
+    let (_, said, code) = Folder::with_run(&sweep("flow", "leaf0 agg0 down 5us"));
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("at flow level links fail before the beginning only"), "{said}");
-    let (_, said, code) = ran(&sweep("packet", "host3"));
+    let (_, said, code) = Folder::with_run(&sweep("packet", "host3"));
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("no path is left between rank 3 and rank"), "{said}");
 }

@@ -10,11 +10,6 @@ fn ran(sweep: &str, more: &[(&str, &str)]) -> (Folder, String) {
     (folder, ran.stderr + &ran.stdout)
 }
 
-fn numbers(folder: &Folder, file: &str, column: &str) -> Vec<f64> {
-    let number = |cell: &String| cell.parse().unwrap_or_else(|e| panic!("{column} {cell:?}: {e}"));
-    folder.column(&format!("out/{file}.csv"), column).iter().map(number).collect()
-}
-
 /// Senders into one port of a switch, without PFC and congestion control.
 const INCAST: &str = r#"
 name = "lossy"
@@ -56,11 +51,11 @@ fn senders_that_lose_packets_share_most_of_a_port() {
     let (folder, said) = ran(INCAST, &[]);
     let warning = "warning: 4 experiments lost packets, as switch buffers overflowed and transport.pfc = false; experiment 3 lost most: ";
     assert!(said.contains(warning) && said.contains("(all of them had none)"), "{said}");
-    let (ids, times) = (numbers(&folder, "flows", "exp_id"), numbers(&folder, "flows", "fct_ns"));
+    let (ids, times) = (folder.numbers("flows", "exp_id"), folder.numbers("flows", "fct_ns"));
     for (row, senders) in [2.0, 4.0, 8.0, 16.0].into_iter().enumerate() {
         let packets = senders * 8192.0;
         let ideal_ns = packets * f64::from((4096 + 48) * 8) / 100.0;
-        let of = |column: &str| numbers(&folder, "results", column)[row];
+        let of = |column: &str| folder.numbers("results", column)[row];
         let share = ideal_ns / of("makespan_ns");
         assert!(share > 0.7, "{senders} senders have {share} of the port's rate together");
         let (drops, again) = (of("drops") / packets, of("retransmissions") / packets);
@@ -77,7 +72,7 @@ fn senders_that_lose_packets_share_most_of_a_port() {
 fn the_references_rule_stays_as_a_value_of_a_key() {
     let ns3 = INCAST.replace("cc = \"none\"", "cc = \"none\", loss_recovery = \"ns3\"").replace("[2, 4, 8, 16]", "[2]");
     let (folder, _) = ran(&ns3.replace("33554432", "4194304"), &[]);
-    assert!(numbers(&folder, "results", "drops")[0] > 2048.0, "each packet is dropped once and more");
+    assert!(folder.numbers("results", "drops")[0] > 2048.0, "each packet is dropped once and more");
 }
 
 /// Two pairs of switches; the link in the middle is 2,000 km long.
@@ -94,10 +89,10 @@ fn a_long_link_needs_headroom_only_with_pfc() {
         )
     };
     let (folder, _) = ran(&sweep(false), &[("t.txt", LONG_LINK)]);
-    let times = numbers(&folder, "results", "makespan_ns");
+    let times = folder.numbers("results", "makespan_ns");
     // What goes round crosses the long link in every second of six steps; the last acknowledgement crosses it too.
     assert!(times.iter().all(|t| (30e6..60e6).contains(t)), "{times:?}");
-    assert_eq!(numbers(&folder, "results", "drops"), [0.0; 5]);
+    assert_eq!(folder.numbers("results", "drops"), [0.0; 5]);
     let refused = Folder::new(&[("s.toml", &sweep(true)), ("t.txt", LONG_LINK)]);
     let ran = refused.run(&["run", "s.toml", "--out", "out"]);
     assert_ne!(ran.code, 0);
@@ -126,9 +121,9 @@ fn spraying_names_what_receivers_make_of_reordering() {
     assert!(named(&said), "{said}");
     let plan = folder.run(&["plan", "s.toml"]);
     assert!(named(&(plan.stdout + &plan.stderr)));
-    let again = numbers(&folder, "results", "retransmissions");
+    let again = folder.numbers("results", "retransmissions");
     assert!(again[0] == 0.0 && again[1] > 100.0, "{again:?}");
-    assert_eq!(numbers(&folder, "results", "drops"), [0.0, 0.0]);
+    assert_eq!(folder.numbers("results", "drops"), [0.0, 0.0]);
     let explained = folder.run(&["compare", "out", "--explain", "0", "1"]);
     assert!(explained.stdout.contains("none was dropped: reordering"), "{}", explained.stdout);
     // Without the second policy nothing is said of it.
@@ -155,7 +150,7 @@ fn packets_in_any_order_fill_all_paths() {
     // 977 packets, each with 48 bytes of headers, at 400 Gb/s; six links there and back, and five switches that store and forward a packet.
     let (wire, delays, switches) = (4e6 + 977.0 * 48.0, 12.0 * 500.0, 5.0 * 4144.0 * 8.0 / 400.0);
     let ideal = wire * 8.0 / 400.0 + delays + switches;
-    let [spray, in_turn] = numbers(&folder, "results", "makespan_ns").try_into().unwrap();
+    let [spray, in_turn] = folder.numbers("results", "makespan_ns").try_into().unwrap();
     assert!(in_turn > ideal && in_turn < 1.05 * ideal, "{in_turn} ns, ideal {ideal} ns");
     assert!(spray > in_turn && spray < 1.25 * ideal, "{spray} ns, ideal {ideal} ns");
     // HPCC reads telemetry of other switches each time, and a run says so.
@@ -172,7 +167,7 @@ fn only_missing_packets_are_sent_again() {
         .replace("buffer_mib = 5", "buffer_mib = 0.5")
         .replace("[2, 4, 8, 16]", "[4, 8, 16]");
     let (folder, _) = ran(&sweep, &[]);
-    let columns = ["drops", "retransmissions", "makespan_ns"].map(|column| numbers(&folder, "results", column));
+    let columns = ["drops", "retransmissions", "makespan_ns"].map(|column| folder.numbers("results", column));
     for (i, senders) in [4.0, 8.0, 16.0].into_iter().enumerate() {
         let [drops, again, time] = columns.each_ref().map(|values| values[i]);
         let packets = senders * 2048.0;
@@ -198,8 +193,8 @@ workload = { kind = "traffic", pattern = "incast", fan_in = 0, bytes = 200000 }
 output = { links = true }
 "#;
     let (folder, _) = ran(sweep, &[]);
-    let marks = numbers(&folder, "results", "ecn_marks")[0];
-    let of_links: f64 = numbers(&folder, "links", "ecn_marks").iter().sum();
+    let marks = folder.numbers("results", "ecn_marks")[0];
+    let of_links: f64 = folder.numbers("links", "ecn_marks").iter().sum();
     let packets = 7.0 * 200.0;
     assert!(marks == of_links && marks > packets, "{marks} marks of {packets} packets, {of_links} by links");
 }

@@ -2,19 +2,6 @@
 
 use crate::support::program::Folder;
 
-/// A folder in which the sweep has run into `out`, with what the run said and its exit code.
-fn ran(sweep: &str) -> (Folder, String, i32) {
-    let folder = Folder::new(&[("s.toml", sweep)]);
-    let ran = folder.run(&["run", "s.toml", "--out", "out", "--engine", "cpu"]);
-    (folder, ran.stderr + &ran.stdout, ran.code)
-}
-
-/// The results of a sweep that succeeds: a column of a file, as numbers.
-fn numbers(folder: &Folder, file: &str, column: &str) -> Vec<f64> {
-    let number = |cell: &String| cell.parse().unwrap_or_else(|e| panic!("{column} {cell:?}: {e}"));
-    folder.column(&format!("out/{file}.csv"), column).iter().map(number).collect()
-}
-
 fn is_near(found: f64, wanted: f64, share: f64) -> bool {
     (found / wanted - 1.0).abs() < share
 }
@@ -44,11 +31,11 @@ fn a_flow_takes_four_times_as_long_on_a_link_at_a_quarter_of_its_rate() {
              \"host1 -> leaf1 rate 25%\"",
         )
     };
-    let (folder, said, code) = ran(&sweep(""));
+    let (folder, said, code) = Folder::with_run(&sweep(""));
     assert_eq!(code, 0, "{said}");
     let sources = folder.column("out/flows.csv", "src");
     assert_eq!(sources[0], "1", "the flow crosses leaf1 -> spine0");
-    let times = numbers(&folder, "results", "fct_max_ns");
+    let times = folder.numbers("results", "fct_max_ns");
     let (packet, ack) = (sending_ns(4144.0, 100.0), sending_ns(60.0, 100.0));
     let healthy = 1003.0 * packet + 4.0 * ack + 8.0 * 500.0;
     // All packets go one behind the other over the slowest link, and once each over the others.
@@ -57,18 +44,18 @@ fn a_flow_takes_four_times_as_long_on_a_link_at_a_quarter_of_its_rate() {
         assert!((time - wanted).abs() < 2.0, "{wanted}: {times:?}");
     }
     // An ideal network has no slow links, so a slowdown shows what they cost.
-    let slowdowns = numbers(&folder, "results", "fct_slowdown_p99");
+    let slowdowns = folder.numbers("results", "fct_slowdown_p99");
     assert!(slowdowns[0] == 1.0 && is_near(slowdowns[2], 4.0, 0.02), "{slowdowns:?}");
     let links = folder.column("out/links.csv", "link");
-    let shares = numbers(&folder, "links", "utilisation");
+    let shares = folder.numbers("links", "utilisation");
     let busiest = links.iter().zip(&shares).skip(links.len() / 6 * 2).take(links.len() / 6);
     let of_link = |name: &str| *busiest.clone().find(|(link, _)| *link == name).expect("the link is there").1;
     assert!(is_near(of_link("leaf1->spine0"), 1.0, 0.02), "{}", of_link("leaf1->spine0"));
     assert!(is_near(of_link("spine0->leaf0"), 0.25, 0.02), "{}", of_link("spine0->leaf0"));
 
-    let (folder, said, code) = ran(&sweep("fidelity.mode = \"flow\"\n"));
+    let (folder, said, code) = Folder::with_run(&sweep("fidelity.mode = \"flow\"\n"));
     assert_eq!(code, 0, "{said}");
-    let flows = numbers(&folder, "results", "fct_max_ns");
+    let flows = folder.numbers("results", "fct_max_ns");
     for (flow, packet) in flows.iter().zip(&times) {
         assert!(is_near(*flow, *packet, 0.001), "{flows:?} {times:?}");
     }
@@ -77,7 +64,7 @@ fn a_flow_takes_four_times_as_long_on_a_link_at_a_quarter_of_its_rate() {
 #[test]
 fn spraying_and_fair_rates_run_into_a_slow_link() {
     let slowest = |mode: &str| {
-        let (folder, said, code) = ran(&format!(
+        let (folder, said, code) = Folder::with_run(&format!(
             "name = \"spray\"\n[base]\ncluster = {{ gpus = 16, gpus_per_server = 1 }}\n\
              topology = {{ kind = \"fat-tree\", k = 4, link_gbps = 400, link_delay_ns = 500 }}\nfidelity.mode = \"{mode}\"\n\
              workload = {{ kind = \"traffic\", pattern = \"permutation\", bytes = 4000000 }}\n\
@@ -86,7 +73,7 @@ fn spraying_and_fair_rates_run_into_a_slow_link() {
              [axes]\n\"topology.outages\" = [\"\", \"leaf0 -> agg0 rate 25%\", \"leaf0 agg0\"]\n"
         ));
         assert_eq!(code, 0, "{mode}: {said}");
-        numbers(&folder, "results", "fct_max_ns")
+        folder.numbers("results", "fct_max_ns")
     };
     let (packets, flows) = (slowest("packet"), slowest("flow"));
     // Each of two hosts sends half of its packets over the slow link: what one host sends, at a quarter of the rate.
@@ -100,15 +87,17 @@ fn spraying_and_fair_rates_run_into_a_slow_link() {
 #[test]
 fn nothing_is_lost_where_a_port_receives_faster_than_it_sends() {
     // The port sends data slowly, so a pause frame waits long behind a packet, while its host goes on sending.
-    let (folder, said, code) = ran("name = \"lossless\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1 }\n\
+    let (folder, said, code) = Folder::with_run(
+        "name = \"lossless\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1 }\n\
          topology = { kind = \"clos\", hosts_per_leaf = 4, spines = 1, link_gbps = 100, buffer_mib = 2 }\n\
          workload = { kind = \"traffic\", pattern = \"all-to-all\", bytes = 1000000 }\n\
          transport = { cc = \"none\", payload_bytes = 4096 }\n\
          [axes]\n\"topology.outages\" = [\"leaf0 -> host1 rate 5%\", \"leaf0 -> host1 rate 25%\"]\n\
-         \"topology.link_delay_ns\" = [500, 50]\n");
+         \"topology.link_delay_ns\" = [500, 50]\n",
+    );
     assert_eq!(code, 0, "{said}");
-    assert_eq!(numbers(&folder, "results", "drops"), [0.0; 4]);
-    assert!(numbers(&folder, "results", "pfc_pauses").iter().all(|&n| n > 0.0), "without pauses this says nothing");
+    assert_eq!(folder.numbers("results", "drops"), [0.0; 4]);
+    assert!(folder.numbers("results", "pfc_pauses").iter().all(|&n| n > 0.0), "without pauses this says nothing");
 }
 
 #[test]
@@ -139,7 +128,7 @@ fn wrong_rates_are_refused_and_useless_ones_noted() {
             "this network has 9, with the reduced rates of topology.outages",
         ),
     ] {
-        let (folder, said, code) = ran(&sweep(&format!("\"\", \"{outages}\""), more));
+        let (folder, said, code) = Folder::with_run(&sweep(&format!("\"\", \"{outages}\""), more));
         assert_eq!(code, 1, "{outages}: {said}");
         let found = folder.text("out/failed.csv");
         assert!(found.contains(why), "{outages}: {found}");
@@ -180,7 +169,7 @@ fn what_knows_one_rate_only_says_so() {
         let ran = folder.run(&args);
         let said = ran.stderr + &ran.stdout;
         assert_eq!(ran.code, 0, "{said}");
-        (numbers(&folder, "results", "iteration_time_ns"), said)
+        (folder.numbers("results", "iteration_time_ns"), said)
     };
     let (formula, joined) =
         ("communication that workload.analytic works out", "fidelity.join = \"ranks\" gives all ranks");

@@ -2,18 +2,9 @@
 
 use crate::support::program::Folder;
 
-/// A folder in which the sweep has run into `out`, with what the run said and its exit code.
-fn ran(sweep: &str) -> (Folder, String, i32) {
-    let folder = Folder::new(&[("s.toml", sweep)]);
-    let ran = folder.run(&["run", "s.toml", "--out", "out", "--engine", "cpu"]);
-    (folder, ran.stderr + &ran.stdout, ran.code)
-}
-
 /// The mean of a column of `results.csv` over three replicas of each configuration.
 fn means(folder: &Folder, column: &str) -> Vec<f64> {
-    let numbers: Vec<f64> =
-        folder.column("out/results.csv", column).iter().map(|cell| cell.parse().expect("a number")).collect();
-    numbers.chunks(3).map(|replicas| replicas.iter().sum::<f64>() / 3.0).collect()
+    folder.numbers("results", column).chunks(3).map(|replicas| replicas.iter().sum::<f64>() / 3.0).collect()
 }
 
 /// Whether `found_ns` lies within five percent of what htsim's seeds gave, in us.
@@ -25,10 +16,12 @@ fn is_as_htsim(found_ns: f64, range_us: [f64; 2]) -> bool {
 /// and of the slowest flow over ten seeds.
 #[test]
 fn a_permutation_takes_as_long_as_under_htsim() {
-    let (folder, said, code) = ran("name = \"permutation\"\n[base]\ncluster = { gpus = 128, gpus_per_server = 1 }\n\
+    let (folder, said, code) = Folder::with_run(
+        "name = \"permutation\"\n[base]\ncluster = { gpus = 128, gpus_per_server = 1 }\n\
          topology = { kind = \"fat-tree\", k = 8, link_gbps = 400, link_delay_ns = 500 }\n\
          workload = { kind = \"traffic\", pattern = \"permutation\", bytes = 2000000 }\ntransport.cc = \"nscc\"\n\
-         [axes]\n\"routing.policy\" = [\"entropy\", \"reps\"]\n[sweep]\nreplicas = 3\n");
+         [axes]\n\"routing.policy\" = [\"entropy\", \"reps\"]\n[sweep]\nreplicas = 3\n",
+    );
     assert_eq!(code, 0, "{said}");
     let (mean, slowest) = (means(&folder, "fct_mean_ns"), means(&folder, "fct_max_ns"));
     assert!(
@@ -49,13 +42,15 @@ fn a_permutation_takes_as_long_as_under_htsim() {
 /// The same of eight senders on two tiers, and of 32 senders on three tiers without trimming (seed 13 alone).
 #[test]
 fn an_incast_takes_as_long_as_under_htsim() {
-    let (folder, said, code) = ran("name = \"incast\"\n[base]\ncluster.gpus_per_server = 1\n\
+    let (folder, said, code) = Folder::with_run(
+        "name = \"incast\"\n[base]\ncluster.gpus_per_server = 1\n\
          topology = { link_gbps = 400, link_delay_ns = 500 }\ntransport.cc = \"nscc\"\nrouting.policy = \"entropy\"\n\
          [sweep]\nmethod = \"list\"\nreplicas = 3\n\
          [[experiment]]\ncluster.gpus = 32\ntopology = { kind = \"clos\", hosts_per_leaf = 8, spines = 8 }\n\
          workload = { kind = \"traffic\", pattern = \"incast\", fan_in = 8, bytes = 500000 }\n\
          [[experiment]]\ncluster.gpus = 128\ntopology = { kind = \"fat-tree\", k = 8 }\ntransport.trimming = false\n\
-         workload = { kind = \"traffic\", pattern = \"incast\", fan_in = 32, bytes = 500000 }\n");
+         workload = { kind = \"traffic\", pattern = \"incast\", fan_in = 32, bytes = 500000 }\n",
+    );
     assert_eq!(code, 0, "{said}");
     let (mean, slowest) = (means(&folder, "fct_mean_ns"), means(&folder, "fct_max_ns"));
     assert!(
@@ -75,7 +70,7 @@ fn keys_that_do_not_go_together_are_refused_with_those_that_do() {
         ("transport.cc = \"swift\"\nrouting.policy = \"reps\"", "other policies go with any"),
         ("transport.cc = \"nscc\"\nrouting = { policy = \"reps\", max_paths = 300 }", "at most 256 entropies"),
     ] {
-        let (_, said, code) = ran(&format!(
+        let (_, said, code) = Folder::with_run(&format!(
             "name = \"wrong\"\n[base]\ncluster = {{ gpus = 16, gpus_per_server = 1 }}\n\
              topology = {{ kind = \"fat-tree\", k = 4 }}\n\
              workload = {{ kind = \"traffic\", pattern = \"permutation\" }}\n{keys}\n"
@@ -87,10 +82,12 @@ fn keys_that_do_not_go_together_are_refused_with_those_that_do() {
 /// An axis of policies, of which one contradicts the congestion control: that experiment fails, and the others end.
 #[test]
 fn a_policy_that_contradicts_another_key_fails_alone() {
-    let (folder, said, code) = ran("name = \"mixed\"\n[base]\ncluster = { gpus = 16, gpus_per_server = 1 }\n\
+    let (folder, said, code) = Folder::with_run(
+        "name = \"mixed\"\n[base]\ncluster = { gpus = 16, gpus_per_server = 1 }\n\
          topology = { kind = \"fat-tree\", k = 4 }\n\
          workload = { kind = \"traffic\", pattern = \"permutation\", bytes = 50000 }\n\
-         [axes]\n\"transport.cc\" = [\"dcqcn\", \"nscc\"]\n\"routing.policy\" = [\"ecmp\", \"reps\"]\n");
+         [axes]\n\"transport.cc\" = [\"dcqcn\", \"nscc\"]\n\"routing.policy\" = [\"ecmp\", \"reps\"]\n",
+    );
     assert_eq!(code, 1, "{said}");
     assert_eq!(folder.column("out/results.csv", "status"), ["ok", "failed", "ok", "ok"], "{said}");
     assert!(said.contains("needs ACKs that carry entropies"), "{said}");

@@ -83,6 +83,19 @@ impl Folder {
         hyperfold(self.path(), args)
     }
 
+    /// A folder in which the sweep has run into `out` on the CPU engine, with what the run said and its exit code.
+    pub fn with_run(sweep: &str) -> (Folder, String, i32) {
+        let folder = Folder::new(&[("s.toml", sweep)]);
+        let ran = folder.run(&["run", "s.toml", "--out", "out", "--engine", "cpu"]);
+        (folder, ran.stderr + &ran.stdout, ran.code)
+    }
+
+    /// The values of one column of `out/FILE.csv` as numbers, row by row.
+    pub fn numbers(&self, file: &str, column: &str) -> Vec<f64> {
+        let number = |cell: &String| cell.parse().unwrap_or_else(|e| panic!("{column} {cell:?}: {e}"));
+        self.column(&format!("out/{file}.csv"), column).iter().map(number).collect()
+    }
+
     /// The values of one column of a CSV file, row by row.
     pub fn column(&self, name: &str, column: &str) -> Vec<String> {
         let mut reader = csv::Reader::from_path(self.file(name)).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -120,6 +120,16 @@ pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindo
     transport.cc = Cc::Nscc;
     transport.loss_recovery = LossRecovery::Uec;
     transport.trimming = rng.chance(80);
+    if rng.chance(15) {
+        // Senders and receivers of Ultra Ethernet over switches with a shared buffer, some of which pause.
+        (transport.port_queue_per_100g, transport.trimming) = (0, false);
+        transport.pfc = rng.chance(50);
+        if transport.pfc {
+            // Enough for every headroom.
+            transport.buffer_bytes += 2 << 20;
+            transport.tier_buffers = None;
+        }
+    }
     transport.recycles_paths = rng.chance(50);
     transport.spray_in_turn = rng.chance(50) && !transport.recycles_paths;
     transport.psn_range = rng.pick(&[0, 0, 64, 256]);

@@ -17,6 +17,10 @@ pub(super) fn never(_: &Values) -> bool {
 pub(super) fn packets(v: &Values) -> bool {
     v.is(KeyId::Mode, "packet") || (job_mode(v) && v.is(KeyId::IterationsAt, "packet"))
 }
+/// Whether the ports of a switch share its packet buffer.
+pub(super) fn shares_buffer(v: &Values) -> bool {
+    packets(v) && !v.bool(KeyId::PortQueue)
+}
 /// Whether packets belong to operations that depend on each other, and so repeat.
 pub(super) fn folded(v: &Values) -> bool {
     packets(v) && (program(v) || job_mode(v))

@@ -132,7 +132,7 @@ impl Key {
                 Default::Text(example) if !example.is_empty() => format!("a text such as \"{example}\""),
                 _ => "a text".to_string(),
             },
-            KeyKind::TextOrList => "a text, or a list of numbers".to_string(),
+            KeyKind::TextOrList => "a text, or a list".to_string(),
             KeyKind::Path => "a file's path, relative to the sweep file".to_string(),
             KeyKind::Files => {
                 "the path of a file, or of a folder or prefix where several belong together, relative to the sweep file"

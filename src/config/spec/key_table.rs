@@ -44,13 +44,13 @@ macro_rules! for_each_key {
             SwitchLatencyNs "topology.switch_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), generated, "added to the delay of links into a switch";
             Oversubscription "topology.oversubscription" stepped(0.001, 1000.0, 0.001), D::Float(1.0),
                 oversubscribed, "rate into a leaf from hosts over its rate to the tier above";
-            BufferMib "topology.buffer_mib" BUFFER_MIB, D::Float(32.0), packets, "shared packet buffer of a switch";
-            LeafBufferMib "topology.leaf_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"), |v| packets(v) && generated(v),
+            BufferMib "topology.buffer_mib" BUFFER_MIB, D::Float(32.0), shares_buffer, "shared packet buffer of a switch";
+            LeafBufferMib "topology.leaf_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"), |v| shares_buffer(v) && generated(v),
                 "of a leaf: a switch that has hosts";
-            AggBufferMib "topology.agg_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"), |v| packets(v) && three_tiers(v),
+            AggBufferMib "topology.agg_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"), |v| shares_buffer(v) && three_tiers(v),
                 "of a switch in the middle one of three tiers";
             SpineBufferMib "topology.spine_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"),
-                |v| packets(v) && several_tiers(v), "of a switch in the highest tier: spines, or the cores of three tiers";
+                |v| shares_buffer(v) && several_tiers(v), "of a switch in the highest tier: spines, or the cores of three tiers";
             FatTreeK "topology.k" int(0, 256), D::Int(0), |v| topology(v, "fat-tree") || topology(v, "bcube"),
                 "ports of a switch of a fat-tree, even, or of a BCube; 0: the least that fits the GPUs";
             Tiers "topology.tiers" int(2, 3), D::Int(2), |v| clos(v) || topology(v, "bcube"), "tiers of switches of a Clos network or of a multi-plane one; levels of a BCube";
@@ -104,8 +104,8 @@ macro_rules! for_each_key {
             Trimming "transport.trimming" KeyKind::Bool, D::Derived(derive::trimming, "true with nscc"), |v| packets(v) && v.bool(KeyId::PortQueue),
                 "a packet that finds its port's own queue full loses its payload, and its header goes on; else it is dropped";
             Pfc "transport.pfc" KeyKind::Bool, D::Derived(derive::pfc, "true; with port_queue false"), packets, "priority flow control: pause frames instead of loss";
-            PfcAlphaShift "transport.pfc_alpha_shift" int(0, 30), D::Int(3), packets, "dynamic threshold: free buffer shifted right by this";
-            PfcReserveBytes "transport.pfc_reserve_bytes" int(0, 1 << 30), D::Int(4096), packets, "buffer reserved to each port";
+            PfcAlphaShift "transport.pfc_alpha_shift" int(0, 30), D::Int(3), shares_buffer, "dynamic threshold: free buffer shifted right by this";
+            PfcReserveBytes "transport.pfc_reserve_bytes" int(0, 1 << 30), D::Int(4096), shares_buffer, "buffer reserved to each port";
             PfcResumeOffsetBytes "transport.pfc_resume_offset_bytes" int(0, 1 << 30), D::Int(3072), |v| packets(v) && v.bool(KeyId::Pfc), "a port resumes this far below its threshold";
             Ecn "transport.ecn" KeyKind::Bool, D::Bool(true), packets, "switches mark packets";
             EcnKminKb "transport.ecn_kmin_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmin, "400; with dctcp its k_kb; with nscc a fifth of a bandwidth-delay product"), |v| packets(v) && v.bool(KeyId::Ecn),

@@ -1,7 +1,7 @@
 //! Packet lists and the wires between link ends (twin: `shaders/lists.wgsl`).
 
 use super::key::older;
-use hyperfold_columns::{LinkEndIdx, NEVER, NONE, Packet, PacketIdx, Tables};
+use hyperfold_columns::{LinkEndIdx, NEVER, NONE, Packet, PacketIdx, PortIdx, Tables};
 
 /// Number of wires whose packets are prefetched side by side.
 pub const LANES: usize = 16;
@@ -101,6 +101,20 @@ pub fn wire_pop(t: &mut Tables, end: LinkEndIdx) -> PacketIdx {
         t.packets.prefetch(row.next.0);
     }
     p
+}
+
+/// Appends `p`, a pause frame or a control packet, to what `port` sends before its queue.
+pub fn push_first(t: &mut Tables, port: PortIdx, p: PacketIdx) {
+    t.packets[p].next = PacketIdx::NONE;
+    let row = &mut t.ports[port];
+    let tail = row.frame_tail;
+    row.frame_tail = p;
+    row.frames += 1;
+    if tail.is_none() {
+        row.frame_head = p;
+    } else {
+        t.packets[tail].next = p;
+    }
 }
 
 /// Whether packet `a` arrives before packet `b`. If they are equal, `a` is first, so the caller passes the packet of the lower ingress as `a`.

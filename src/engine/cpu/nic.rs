@@ -10,7 +10,7 @@ use super::math::tx_time;
 use super::task;
 use super::transport::spraying::{next_entropy, path_of};
 use super::transport::stream::{is_uec, next_start, takes_any_order};
-use super::transport::{queue_pair, receiver, selective, sender, uec};
+use super::transport::{any_order, queue_pair, receiver, selective, sender, uec};
 use hyperfold_columns::{
     Exp, FlowIdx, FlowTx, FoldTrace, HOLDS, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta,
     mode, qp,
@@ -241,11 +241,11 @@ fn kick(t: &mut Tables, n: NicIdx, event: &EventKey) {
 fn may_send(e: &Exp, tx: &FlowTx, paused: bool) -> bool {
     if takes_any_order(e) {
         return !paused
-            && selective::has_data(e, tx)
+            && any_order::has_data(e, tx)
             && if is_uec(e) {
                 uec::is_within_window(e, tx)
             } else {
-                queue_pair::is_within_windows(tx, selective::outstanding(e, tx))
+                queue_pair::is_within_windows(tx, any_order::outstanding(e, tx))
             };
     }
     !paused && tx.snd_nxt < tx.size && queue_pair::is_within_windows(tx, tx.snd_nxt.wrapping_sub(tx.snd_una))

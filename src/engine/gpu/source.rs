@@ -19,7 +19,7 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 24] = [
+const FILES: [&str; 25] = [
     include_str!("../../../shaders/bindings.wgsl"),
     include_str!("../../../shaders/math.wgsl"),
     include_str!("../../../shaders/key.wgsl"),
@@ -33,6 +33,7 @@ const FILES: [&str; 24] = [
     include_str!("../../../shaders/queue_pair.wgsl"),
     include_str!("../../../shaders/spraying.wgsl"),
     include_str!("../../../shaders/stream.wgsl"),
+    include_str!("../../../shaders/any_order.wgsl"),
     include_str!("../../../shaders/selective.wgsl"),
     include_str!("../../../shaders/uec.wgsl"),
     include_str!("../../../shaders/cc/dcqcn.wgsl"),
@@ -156,6 +157,20 @@ pub fn validate(text: &str) -> Result<(naga::Module, naga::valid::ModuleInfo), S
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_batch_gets_the_parts_that_its_experiments_need() {
+        let experiment = |modes| {
+            let exp = hyperfold_columns::Exp { modes, ..bytemuck::Zeroable::zeroed() };
+            Tables { exps: vec![exp].into(), ..Tables::default() }
+        };
+        let (usual, uec, queues) =
+            (experiment(mode::SELECTIVE), experiment(mode::SELECTIVE | mode::UEC), experiment(mode::PORT_QUEUES));
+        assert_eq!(KernelParts::needed_by([&usual, &usual]), KernelParts::USUAL);
+        assert_eq!(KernelParts::needed_by([&usual, &uec]), KernelParts::ALL);
+        assert_eq!(KernelParts::needed_by([&queues]), KernelParts::ALL);
+        assert!(KernelParts::ALL.suffice_for(KernelParts::USUAL) && !KernelParts::USUAL.suffice_for(KernelParts::ALL));
+    }
 
     #[test]
     fn the_kernels_are_valid() {

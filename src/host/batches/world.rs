@@ -481,7 +481,7 @@ fn verdict(t: &Tables, state: &ExperimentState) -> Result<(), String> {
             return Err(format!(
                 "flow {worst} gave up after {} retransmission timeouts without progress (transport.rto_retries; transport.rto_us = {}); {}",
                 e.rto_retries,
-                e.rto / 1_000_000,
+                e.rto as f64 / 1e6,
                 diagnose::stuck(t, &name)
             ));
         }

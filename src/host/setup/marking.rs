@@ -41,14 +41,23 @@ pub(super) fn unmarked(net: &Network, tr: &Transport, host_rate: u64, paths: &[F
     let rate = |arc: ArcIdx| net.arc_rate(arc);
     feeds.retain(|&arc, feeding| feeding.iter().map(|&arc| rate(arc)).sum::<u64>() > rate(arc));
     let queues = feeds.len();
-    feeds.retain(|&arc, feeding| max_queue(net.arc_from(arc), feeding) <= tr.ecn_for(rate(arc)).kmin_bytes as f64);
+    feeds.retain(|&arc, feeding| {
+        let own = tr.port_queue_for(rate(arc)).map(|bytes| bytes as f64);
+        own.unwrap_or_else(|| max_queue(net.arc_from(arc), feeding)) <= tr.ecn_for(rate(arc)).kmin_bytes as f64
+    });
     let (&arc, _) = feeds.first_key_value()?;
+    let space = match tr.port_queue_for(rate(arc)) {
+        Some(bytes) => format!("its queue can hold, {} kB (transport.port_queue_kb)", bytes as f64 / 1e3),
+        None => {
+            let mib = buffer(net.arc_from(arc)) as f64 / f64::from(1 << 20);
+            format!("a queue can hold of a buffer of {mib} MiB (topology.buffer_mib)")
+        }
+    };
     Some(format!(
         "without PFC, {} switch ports where queues form drop packets before they mark any. Ports of {} Gb/s mark from {} kB (transport.ecn_kmin_kb), \
-         more than a queue can hold of a buffer of {} MiB (topology.buffer_mib); a lower threshold or a larger buffer would be right",
+         more than {space}; a lower threshold or more space would be right",
         if feeds.len() == queues { "all" } else { "some" },
         rate(arc) as f64 / 1e9,
         tr.ecn_for(rate(arc)).kmin_bytes as f64 / 1e3,
-        buffer(net.arc_from(arc)) as f64 / f64::from(1 << 20),
     ))
 }

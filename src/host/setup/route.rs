@@ -348,7 +348,7 @@ fn retransmission_timeout(config: &Config, transport: &mut Transport, own: &[Rtt
 fn sparse_answers(transport: &Transport, own: &[RttWindow]) -> Option<String> {
     let payload = u64::from(transport.payload);
     let windows = || own.iter().map(|flow| flow.window_bytes).filter(|&bytes| bytes > 0);
-    let window = windows().min().filter(|_| transport.window);
+    let window = windows().min().filter(|_| transport.window || transport.cc == Cc::Nscc);
     let range = match (transport.loss_recovery, transport.psn_range) {
         (LossRecovery::Selective, 0) => windows().max().map(|bytes| psn_range(bytes.div_ceil(payload), 0) * payload),
         (LossRecovery::Selective, given) => Some(psn_range(0, given) * payload),

@@ -3,6 +3,7 @@
 pub(crate) mod build_joined;
 pub mod build_tables;
 pub(crate) mod build_tasks;
+mod exp_row;
 pub(crate) mod job_rows;
 pub mod packet_case;
 pub(crate) mod task_row_cache;

@@ -3,9 +3,9 @@
 use hyperfold_network::transport::{Cc, Transport};
 
 use super::arith::{PS_PER_S, mul_ceil_q32, mul_div, mul_shr};
-use super::nic::Sender;
 use super::nscc::NsccState;
 use super::port::{Int, Packet};
+use super::sender::Sender;
 use super::{CcTimer, Event, Lineage, Sim};
 
 const ONE_Q32: u64 = 1 << 32;

@@ -5,8 +5,8 @@ use hyperfold_network::transport::{Nscc, Transport};
 use super::Sim;
 use super::arith::{PS_PER_S, mul_div, mul_shr};
 use super::cc::{CcState, News};
-use super::nic::Sender;
 use super::port::{Kind, Packet};
+use super::sender::Sender;
 use super::uec::mtu;
 
 #[derive(Clone, Debug)]

@@ -9,8 +9,9 @@ use hyperfold_network::transport::Transport;
 
 use super::any_order::range;
 use super::cc::News;
-use super::nic::{Sender, path_of};
+use super::nic::path_of;
 use super::port::{Kind, Packet, Trim};
+use super::sender::Sender;
 use super::{Case, Sim};
 
 /// Most entropies that a queue pair remembers.

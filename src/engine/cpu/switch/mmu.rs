@@ -1,6 +1,7 @@
 //! The shared buffer of a switch, event by event; only `forward_joint` needs it (twin: `shaders/mmu.wgsl`). It queues pause and resume frames; the
 //! caller sends them.
 
+use crate::cpu::lists::push_first;
 use hyperfold_columns::{FRAME_BYTES, PacketIdx, PortIdx, SHARED_HEADER, Tables, flag, kind, meta, mode};
 
 /// Buffer use of a switch, summed over its ports. It is computed when a joint step begins, and then kept up to date as charges and releases change
@@ -156,19 +157,10 @@ fn push_frame(t: &mut Tables, port: PortIdx, resume: u32) {
     t.switches[s].free_head = t.packets[p].next;
     t.switches[s].free_n -= 1;
     let pk = &mut t.packets[p];
-    pk.next = PacketIdx::NONE;
     pk.set_frame_switch(s);
     pk.path = 0;
     pk.set_records(PacketIdx::NONE);
     pk.in_port = PortIdx::NONE;
     pk.meta = FRAME_BYTES | (kind::FRAME << meta::KIND_SHIFT) | resume;
-    let row = &mut t.ports[port];
-    let tail = row.frame_tail;
-    row.frame_tail = p;
-    row.frames += 1;
-    if tail.is_none() {
-        row.frame_head = p;
-    } else {
-        t.packets[tail].next = p;
-    }
+    push_first(t, port, p);
 }

@@ -2,6 +2,7 @@
 //! `shaders/port_queue.wgsl`.
 
 use super::egress::{drop_packet, enqueue, integrate};
+use crate::cpu::lists::push_first;
 use crate::cpu::math::hash32;
 use hyperfold_columns::{EndOwner, Exp, PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta, mode};
 
@@ -15,7 +16,7 @@ pub fn has_port_queues(e: &Exp) -> bool {
 pub fn join(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) -> PacketIdx {
     let pk_meta = t.packets[p].meta;
     if (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::DATA || pk_meta & meta::TRIMMED != 0 {
-        push_control(t, port, p);
+        push_first(t, port, p);
         return p;
     }
     let row = &t.ports[port];
@@ -81,19 +82,5 @@ fn cut(t: &mut Tables, port: PortIdx, p: PacketIdx) {
     let row = &mut t.ports[port];
     row.drops += 1;
     row.dropped_bytes += u64::from(payload);
-    push_control(t, port, p);
-}
-
-/// Appends control packet `p` to those that `port` sends first.
-fn push_control(t: &mut Tables, port: PortIdx, p: PacketIdx) {
-    t.packets[p].next = PacketIdx::NONE;
-    let row = &mut t.ports[port];
-    let tail = row.frame_tail;
-    row.frame_tail = p;
-    row.frames += 1;
-    if tail.is_none() {
-        row.frame_head = p;
-    } else {
-        t.packets[tail].next = p;
-    }
+    push_first(t, port, p);
 }

@@ -2,7 +2,7 @@
 
 use super::spraying::path_of;
 use super::uec::{self, Answer};
-use super::{selective, stream};
+use super::{any_order, stream};
 use crate::cpu::key::EventKey;
 use crate::cpu::task;
 use hyperfold_columns::{Exp, FlowRx, NEVER, NicIdx, PacketIdx, Tables, kind, meta, mode, psn};
@@ -68,7 +68,7 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
         uec::answer(e, rx, &mut t.psn_bits, pk.flow, pk, details.seq)
     } else if stream::takes_any_order(e) {
         let is_expected = details.seq == rx.expected;
-        let (at_once, offset) = selective::take_in(e, rx, &mut t.psn_bits, pk.flow, details.seq);
+        let (at_once, offset) = any_order::take_in(e, rx, &mut t.psn_bits, pk.flow, details.seq);
         let due = (is_expected && is_ack_due(e, rx)) || at_once;
         Answer { kind: kind::ACK, due, seq: rx.expected | (offset << psn::OFFSET_SHIFT) }
     } else {

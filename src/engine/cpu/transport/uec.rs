@@ -1,11 +1,12 @@
 //! Receivers and senders of Ultra Ethernet (`docs/explanation/model-semantics.md`, "Ultra Ethernet"): an ACK names all packets that arrived since the last one,
 //! and a NACK names one that a switch has trimmed. Twin: `shaders/uec.wgsl`.
 //!
-//! Positions and their bits are those of `selective`. A third set of bits holds the positions that are lost.
+//! Positions and their bits are those of `any_order`. A third set of bits holds the positions that are lost.
 
-use super::selective::{WORD_BITS, outstanding, receiver_bit, sender_bit, take_in};
+use super::any_order::{
+    acknowledge_to, lost_bit, outstanding, payload_at, receiver_bit, sender_bit, take_in, take_note, take_out,
+};
 use super::spraying::keep_entropy;
-use super::stream::{next_start, reach};
 use hyperfold_columns::{Column, Exp, FlowIdx, FlowRx, FlowTx, Packet, PacketIdx, Tables, kind, meta, mode, psn};
 
 /// The answer to a data packet.
@@ -26,12 +27,6 @@ pub struct UecNews {
     pub packets: u64,
     /// Whether it is a NACK of a packet that was neither lost nor acknowledged.
     pub nacked: bool,
-}
-
-/// Word and bit of `position` in the lost bits of queue pair `f`.
-fn lost_bit(e: &Exp, f: FlowIdx, position: u64) -> (usize, u32) {
-    let (word, bit) = sender_bit(e, f, position);
-    (word + (e.psn_range / WORD_BITS) as usize, bit)
 }
 
 /// Bytes of a full packet on the wire.
@@ -106,56 +101,16 @@ pub fn on_answer(t: &mut Tables, f: FlowIdx, p: PacketIdx) -> UecNews {
     }
     let payload = t.exps[0].payload as u64;
     let (una, offset) = (seq & psn::BYTE_MASK, seq >> psn::OFFSET_SHIFT);
-    let mut packets = advance(t, f, una) + u64::from(take_note(t, f, una + offset * payload, offset > 0));
+    let mut packets = acknowledge_to(t, f, una);
+    if offset > 0 {
+        packets += u64::from(take_note(t, f, una + offset * payload));
+    }
     let mut named = pk.records();
     while named.is_some() {
-        packets += u64::from(take_note(t, f, t.details[named].seq, true));
+        packets += u64::from(take_note(t, f, t.details[named].seq));
         named = t.packets[named].next;
     }
     UecNews { packets, nacked: false }
-}
-
-/// Moves the oldest unacknowledged byte to `seq`, if that is progress. Returns the number of packets that were not known to have arrived.
-fn advance(t: &mut Tables, f: FlowIdx, seq: u64) -> u64 {
-    let payload = t.exps[0].payload as u64;
-    let mut position = t.flow_tx[f].snd_una;
-    let mut news = 0;
-    while position < seq {
-        let (word, bit) = sender_bit(&t.exps[0], f, position);
-        if t.psn_bits[word] & bit != 0 {
-            t.psn_bits[word] &= !bit;
-            t.flow_tx[f].sacked -= 1;
-        } else {
-            news += 1;
-            find(t, f, position);
-        }
-        position += payload;
-    }
-    if seq > t.flow_tx[f].snd_una {
-        reach(t, f, seq);
-    }
-    news
-}
-
-/// Notes that the packet at `position` has arrived, if `named`. Returns whether that is news.
-fn take_note(t: &mut Tables, f: FlowIdx, position: u64, named: bool) -> bool {
-    let (word, bit) = sender_bit(&t.exps[0], f, position);
-    if !named || position < t.flow_tx[f].snd_una || t.psn_bits[word] & bit != 0 {
-        return false;
-    }
-    t.psn_bits[word] |= bit;
-    t.flow_tx[f].sacked += 1;
-    find(t, f, position);
-    true
-}
-
-/// Takes `position` out of the lost ones.
-fn find(t: &mut Tables, f: FlowIdx, position: u64) {
-    let (word, bit) = lost_bit(&t.exps[0], f, position);
-    if t.psn_bits[word] & bit != 0 {
-        t.psn_bits[word] &= !bit;
-        t.flow_tx[f].lost -= 1;
-    }
 }
 
 /// Adds `position` to the lost ones, unless it is one or has arrived. Returns whether it did.
@@ -175,9 +130,7 @@ fn lose(t: &mut Tables, f: FlowIdx, position: u64) -> bool {
 /// PRECONDITION: one is lost.
 pub fn take_lost(t: &mut Tables, f: FlowIdx) -> (u64, u32) {
     let payload = t.exps[0].payload as u64;
-    let tx = &t.flow_tx[f];
-    let (mut message, mut end) = (tx.msg_ack, tx.ack_end);
-    let mut position = tx.snd_una;
+    let mut position = t.flow_tx[f].snd_una;
     loop {
         let (word, bit) = lost_bit(&t.exps[0], f, position);
         if t.psn_bits[word] & bit != 0 {
@@ -185,12 +138,8 @@ pub fn take_lost(t: &mut Tables, f: FlowIdx) -> (u64, u32) {
         }
         position += payload;
     }
-    find(t, f, position);
-    while position >= end {
-        message = t.tasks[message].follow;
-        end = next_start(&t.exps[0], end) + t.tasks[message].bytes;
-    }
-    (position, payload.min(end - position) as u32)
+    take_out(t, f, position);
+    (position, payload_at(t, f, position))
 }
 
 /// Handles a retransmission timeout of queue pair `f`: everything that has not arrived is lost, and the window falls by what was in flight.
