@@ -92,6 +92,8 @@ pub mod mode {
     pub const UEC: u32 = 1 << 26;
     /// With [`UEC`]: senders choose paths again on which packets arrived without a mark.
     pub const REPS: u32 = 1 << 27;
+    /// With [`UEC`]: senders need credit from their receivers.
+    pub const CREDIT: u32 = 1 << 28;
 }
 
 /// The metric of a partition that must be steady before it is skipped.
@@ -124,6 +126,8 @@ pub mod cc {
     pub const SWIFT: u32 = 9;
     /// NSCC (UEC specification 1.0, 2025).
     pub const NSCC: u32 = 10;
+    /// No window: credit from receivers alone limits senders (RCCC of the UEC specification 1.0, 2025).
+    pub const RCCC: u32 = 11;
 }
 
 /// Packet kinds, bits 16..18 of [`Packet::meta`](super::rows::Packet::meta).
@@ -152,6 +156,8 @@ pub mod meta {
     pub const CNP: u32 = 1 << 19;
     /// Frame: resume, otherwise pause.
     pub const RESUME: u32 = 1 << 20;
+    /// ACK: it acknowledges nothing but brings credit.
+    pub const PULL: u32 = 1 << 20;
     /// Data of Ultra Ethernet: the sender asks for an acknowledgement at once.
     pub const ASKS: u32 = 1 << 21;
     /// Data of Ultra Ethernet, and the answer to it: it was trimmed at the port that leads to its receiver.
@@ -172,6 +178,8 @@ pub mod psn {
     pub const OFFSET_SHIFT: u32 = 44;
     /// Bits that hold the next byte expected.
     pub const BYTE_MASK: u64 = (1 << 44) - 1;
+    /// With receiver credit: bits of the credit that data asks for, from [`OFFSET_SHIFT`] on.
+    pub const WANT_MASK: u32 = (1 << 20) - 1;
 }
 
 /// Bits of [`FlowTx::flags`](super::rows::FlowTx::flags).

@@ -213,6 +213,12 @@ rows! {
         nscc_fast_q16: u64,
         /// NSCC: strength of a decrease, in q32.
         nscc_md_q32: u64,
+        /// Receiver credit: packets that a burst may send before its receiver gives any, and the most that a sender keeps.
+        credit_window: u32,
+        /// Receiver credit: packets of a grant.
+        credit_grant: u32,
+        /// Receiver credit: time from one grant to the next, as a multiple of what its packets take at line rate, in q16.
+        credit_stretch_q16: u64,
         /// Bytes of a switch's buffer reserved for each port.
         reserve: u32,
         /// Bytes below the pause threshold at which a port resumes its peer.
@@ -296,8 +302,8 @@ rows! {
         hops: u64,
         /// Number of times that it was paused.
         pauses: u32,
-        /// Fills the row; always 0.
-        pad0: u32,
+        /// Receiver credit: the last of the queue pairs that wait for a grant, which form a ring.
+        waiting: FlowIdx,
     }
 
     /// A switch port: egress queue and transmitter, ingress accounting.
@@ -528,6 +534,10 @@ rows! {
         send_end: u64,
         /// End byte of `msg_ack`.
         ack_end: u64,
+        /// Receiver credit: packets that it may send.
+        credit: u32,
+        /// Receiver credit: packets that its receiver has given credit for so far, as far as it knows.
+        pulled: u32,
     }
 
     /// A queue pair at its receiver. Only its destination NIC writes it.
@@ -566,6 +576,14 @@ rows! {
         msg: TaskIdx,
         /// Packets in any order: number of packets beyond the expected one that have arrived.
         beyond: u32,
+        /// Receiver credit: packets that it has given credit for so far.
+        given: u32,
+        /// Receiver credit: packets that the sender wants beyond that.
+        wanted: u32,
+        /// Receiver credit: the next queue pair of its NIC that waits for a grant.
+        next_waiting: FlowIdx,
+        /// Fills the row; always 0.
+        pad0: u32,
     }
 
     /// An action of a rank: it takes time, or posts a message. Only its owner writes it, except `got`, which the receiving NIC writes.
@@ -663,7 +681,8 @@ rows! {
     PacketDetails {
         /// Lineage of the arrival at [`Packet::t`].
         d: Lineage,
-        /// Data: first payload byte; ACK, NACK: next byte expected. Packets in any order: an ACK has in the bits from [`psn::OFFSET_SHIFT`](super::bits::psn::OFFSET_SHIFT) on how many
+        /// Data: first payload byte; ACK, NACK: next byte expected; an ACK that brings credit: [`FlowRx::given`]. With receiver credit, data has in the bits
+        /// from [`psn::OFFSET_SHIFT`](super::bits::psn::OFFSET_SHIFT) on the credit that it asks for. Packets in any order: an ACK has in the bits from [`psn::OFFSET_SHIFT`](super::bits::psn::OFFSET_SHIFT) on how many
         /// packets after that byte the data packet is that it answers.
         seq: u64,
         /// Data: time at which its sender began to send it. ACK, NACK: the same time of the data packet that it answers.

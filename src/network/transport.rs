@@ -21,6 +21,33 @@ pub enum Cc {
     Swift = 9,
     /// NSCC, the sender's control of Ultra Ethernet (UEC specification 1.0, 2025).
     Nscc = 10,
+    /// RCCC, the receivers' control of Ultra Ethernet: credit alone limits senders.
+    Rccc = 11,
+}
+
+impl Cc {
+    /// Whether it is a control of Ultra Ethernet, with that transport's packets, receivers and senders.
+    pub fn is_ultra_ethernet(self) -> bool {
+        matches!(self, Cc::Nscc | Cc::Rccc)
+    }
+}
+
+/// Credit that receivers hand out, in packets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct ReceiverCredit {
+    /// Packets that a burst may send before its receiver gives any, and the most that a sender keeps.
+    pub window_packets: u32,
+    /// Packets of a grant.
+    pub grant_packets: u32,
+    /// Time from one grant to the next, as a multiple of what its packets take at line rate, in q16.
+    pub stretch_q16: u64,
+}
+
+impl ReceiverCredit {
+    /// Time from one grant to the next at a NIC, in ps, where a full data packet takes `tx_full_ps`.
+    pub fn gap_ps(self, tx_full_ps: u64) -> u64 {
+        (u128::from(u64::from(self.grant_packets) * tx_full_ps) * u128::from(self.stretch_q16) >> 16) as u64
+    }
 }
 
 /// Constants of NSCC. Times in ps.
@@ -219,6 +246,8 @@ pub struct Transport {
     pub swift: Swift,
     /// Constants of NSCC.
     pub nscc: Nscc,
+    /// Credit that senders need from their receivers; none: they need none.
+    pub credit: Option<ReceiverCredit>,
     // switches
     /// Whether switches mark packets.
     pub ecn: bool,

@@ -318,6 +318,7 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         timely_min_rtt_ps: int("TIMELY_MINRTT") * 1000,
         swift: Swift::default(),
         nscc: Nscc::default(),
+        credit: None,
         ecn: flag("ENABLE_QCN"),
         pfc: flag("PFC_ENABLED"),
         buffer_bytes: int("BUFFER_SIZE") << 20,

@@ -8,7 +8,9 @@ use hyperfold_llm::workload::Flow;
 use hyperfold_network::changes::{Outage, RoutedFlow, changes_of};
 use hyperfold_network::routing::{Ecmp, FlowKey, FlowPaths, RoutingPolicy, Spray};
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, SlowArc, SwitchNames};
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, RttWindow, Swift, TierBuffers, Transport};
+use hyperfold_network::transport::{
+    Cc, EcnThresholds, LossRecovery, Nscc, ReceiverCredit, RttWindow, Swift, TierBuffers, Transport,
+};
 
 use super::Case;
 
@@ -146,6 +148,16 @@ pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindo
     let rate = rng.pick(&[100 * GBPS, 400 * GBPS]);
     transport.nscc = Nscc::of_network(longest, rate, transport.payload, target_ps, transport.trimming);
     transport.nscc.low_ps = rng.pick(&[1_000_000, 200_000]);
+    if rng.chance(50) {
+        transport.credit = Some(ReceiverCredit {
+            window_packets: rng.pick(&[1, 4, 20, 150]),
+            grant_packets: rng.pick(&[1, 4, 4, 10]),
+            stretch_q16: rng.pick(&[65_536, 66_198, 90_000]),
+        });
+        if rng.chance(60) {
+            transport.cc = Cc::Rccc;
+        }
+    }
 }
 
 /// Up to four links at a reduced rate, some of them in one direction only. With these the networks have eight rates at most, as many as HPCC can name.
@@ -384,7 +396,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         Cc::Hpcc => (90, 88),
         Cc::Timely | Cc::Swift => (56, 60),
         Cc::None | Cc::Dcqcn | Cc::Dctcp => (48, 60),
-        Cc::Nscc => (64, 64),
+        Cc::Nscc | Cc::Rccc => (64, 64),
     };
     let pfc = rng.chance(70);
     let windowed = matches!(cc, Cc::Hpcc | Cc::Dctcp | Cc::Swift) != rng.chance(20);
@@ -459,6 +471,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         // Drawn last and for Swift alone, so that the cases of others stay.
         swift: if cc == Cc::Swift { swift(rng) } else { Swift::default() },
         nscc: Nscc::default(),
+        credit: None,
     }
 }
 

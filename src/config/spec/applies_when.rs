@@ -21,6 +21,14 @@ pub(super) fn packets(v: &Values) -> bool {
 pub(super) fn shares_buffer(v: &Values) -> bool {
     packets(v) && !v.bool(KeyId::PortQueue)
 }
+/// Whether the congestion control is one of Ultra Ethernet, with that transport's packets, receivers and switches.
+pub(super) fn ultra_ethernet(v: &Values) -> bool {
+    v.is(KeyId::Cc, "nscc") || v.is(KeyId::Cc, "rccc")
+}
+/// Whether senders need credit from their receivers.
+pub(super) fn receiver_credit(v: &Values) -> bool {
+    packets(v) && ultra_ethernet(v) && v.bool(KeyId::ReceiverCredit)
+}
 /// Whether packets belong to operations that depend on each other, and so repeat.
 pub(super) fn folded(v: &Values) -> bool {
     packets(v) && (program(v) || job_mode(v))

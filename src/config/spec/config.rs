@@ -416,13 +416,19 @@ fn check_ultra_ethernet(v: &Values) -> Result<(), Conflict> {
         return Ok(());
     }
     let uec = v.is(KeyId::LossRecovery, "uec");
-    if uec != v.is(KeyId::Cc, "nscc") {
+    if uec != (v.is(KeyId::Cc, "nscc") || v.is(KeyId::Cc, "rccc")) {
         let why = if uec {
-            "\"uec\" goes with transport.cc = \"nscc\" only; \"selective\" takes packets in any order under other congestion controls"
+            "\"uec\" goes with transport.cc = \"nscc\" and \"rccc\" only; \"selective\" takes packets in any order under other congestion controls"
         } else {
-            "transport.cc = \"nscc\" goes with \"uec\" only: leave it out"
+            "transport.cc = \"nscc\" and \"rccc\" go with \"uec\" only: leave it out"
         };
         return fail(KeyId::LossRecovery, why);
+    }
+    if v.is(KeyId::Cc, "rccc") && !v.bool(KeyId::ReceiverCredit) {
+        return fail(
+            KeyId::ReceiverCredit,
+            "transport.cc = \"rccc\" is receiver credit: true, or another transport.cc",
+        );
     }
     if v.bool(KeyId::PortQueue) && v.is(KeyId::Cc, "hpcc") {
         return fail(KeyId::PortQueue, "hpcc reads the queues of a shared buffer: false");
@@ -443,7 +449,7 @@ fn check_ultra_ethernet(v: &Values) -> Result<(), Conflict> {
         return fail(KeyId::MaxPaths, "a flow has at most 256 entropies");
     }
     if policy.recycles() && !uec {
-        let why = "it needs ACKs that carry entropies: transport.cc = \"nscc\"; other policies go with any";
+        let why = "it needs ACKs that carry entropies: transport.cc = \"nscc\" or \"rccc\"; other policies go with any";
         return fail(KeyId::Policy, why);
     }
     Ok(())

@@ -3,7 +3,7 @@
 //! Layer: spec. `keys` names them in the table, `resolve` calls them.
 
 use super::applies_when::{
-    collective, collectives, inference, job_mode, leaf_of_each_port, program, traffic, transformer,
+    collective, collectives, inference, job_mode, leaf_of_each_port, program, traffic, transformer, ultra_ethernet,
 };
 use super::key_id::KeyId;
 use super::server_links::{has_server_file, own_links};
@@ -49,7 +49,7 @@ pub(super) fn nvlink_gbps(v: &Values) -> Value {
 const BEFORE_THE_FILE: f64 = 3600.0;
 /// The largest MTU of InfiniBand, which RoCE has where it is deployed; without a named server the reference's payload.
 pub(super) fn payload_bytes(v: &Values) -> Value {
-    Value::Int(if server(v).is_some() || v.is(KeyId::Cc, "nscc") { 4096 } else { 1000 })
+    Value::Int(if server(v).is_some() || ultra_ethernet(v) { 4096 } else { 1000 })
 }
 pub(super) fn collective_overhead(v: &Values) -> Value {
     Value::Text(if server(v).is_some() { "measured" } else { "none" }.into())
@@ -238,24 +238,27 @@ pub(super) fn ecn_kmax(v: &Values) -> Value {
     k_or(v, 1600.0)
 }
 pub(super) fn ecn_pmax(v: &Values) -> Value {
-    Value::Float(if v.is(KeyId::Cc, "dctcp") || v.is(KeyId::Cc, "nscc") { 1.0 } else { 0.2 })
+    Value::Float(if v.is(KeyId::Cc, "dctcp") || ultra_ethernet(v) { 1.0 } else { 0.2 })
 }
 
-pub(super) fn is_nscc(v: &Values) -> Value {
-    Value::Bool(v.is(KeyId::Cc, "nscc"))
+pub(super) fn is_ultra_ethernet(v: &Values) -> Value {
+    Value::Bool(ultra_ethernet(v))
+}
+pub(super) fn is_rccc(v: &Values) -> Value {
+    Value::Bool(v.is(KeyId::Cc, "rccc"))
 }
 pub(super) fn trimming(v: &Values) -> Value {
-    Value::Bool(v.bool(KeyId::PortQueue) && v.is(KeyId::Cc, "nscc"))
+    Value::Bool(v.bool(KeyId::PortQueue) && ultra_ethernet(v))
 }
 pub(super) fn pfc(v: &Values) -> Value {
     Value::Bool(!v.bool(KeyId::PortQueue))
 }
 pub(super) fn loss_recovery(v: &Values) -> Value {
-    Value::Text(if v.is(KeyId::Cc, "nscc") { "uec" } else { "adapter" }.into())
+    Value::Text(if ultra_ethernet(v) { "uec" } else { "adapter" }.into())
 }
 /// Four packets of Ultra Ethernet, as htsim's receiver has it.
 pub(super) fn ack_interval(v: &Values) -> Value {
-    Value::Int(if v.is(KeyId::Cc, "nscc") { 16_384 } else { 1 })
+    Value::Int(if ultra_ethernet(v) { 16_384 } else { 1 })
 }
 
 /// Windows below one packet are a part of Swift.
@@ -276,7 +279,7 @@ pub(super) fn rto_us(v: &Values) -> Value {
     Value::Float(match v.get(KeyId::NcclTimeout) {
         Value::Int(n) if program(v) => 4.096 * (1u64 << n) as f64,
         // The size of queues decides, which depends on the network.
-        _ if v.is(KeyId::Cc, "nscc") => 0.0,
+        _ if ultra_ethernet(v) => 0.0,
         // The longer timeout of IRN (SIGCOMM 2018), whose receivers take packets in any order.
         _ if v.is(KeyId::LossRecovery, "selective") => 320.0,
         _ if v.bool(KeyId::Pfc) => 67_109.0,

@@ -95,41 +95,41 @@ macro_rules! for_each_key {
             RerouteUs "routing.reroute_us" stepped(0.0, 1e9, 0.000_001), D::Float(1000.0), |v| packets(v) && v.has(KeyId::Outages),
                 "time from a failure or repair until paths avoid or use what failed (our choice: switches report link-down to routing within about a millisecond)";
 
-            Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "nscc"], &[]), D::Choice("hpcc"), always, "congestion control";
-            PayloadBytes "transport.payload_bytes" int(1, 65000), D::Derived(derive::payload_bytes, "4096 with cluster.server or nscc, else 1000"), always, "payload of a full packet";
-            PortQueue "transport.port_queue" KeyKind::Bool, D::Derived(derive::is_nscc, "true with nscc"), |v| packets(v) && !cc(v, "hpcc"),
+            Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "nscc", "rccc"], &[]), D::Choice("hpcc"), always, "congestion control";
+            PayloadBytes "transport.payload_bytes" int(1, 65000), D::Derived(derive::payload_bytes, "4096 with cluster.server, nscc or rccc, else 1000"), always, "payload of a full packet";
+            PortQueue "transport.port_queue" KeyKind::Bool, D::Derived(derive::is_ultra_ethernet, "true with nscc and rccc"), |v| packets(v) && !cc(v, "hpcc"),
                 "each egress port has a queue of its own, and one for ACKs and trimmed packets before it, instead of a buffer that all ports share";
             PortQueueKb "transport.port_queue_kb" stepped(0.0, 1e6, 0.001), D::Float(0.0), |v| packets(v) && v.bool(KeyId::PortQueue),
                 "size of that queue, units of 1000 B per 100 Gb/s of link rate; 0: a bandwidth-delay product of the network, five without trimming";
-            Trimming "transport.trimming" KeyKind::Bool, D::Derived(derive::trimming, "true with nscc"), |v| packets(v) && v.bool(KeyId::PortQueue),
+            Trimming "transport.trimming" KeyKind::Bool, D::Derived(derive::trimming, "true with nscc and rccc"), |v| packets(v) && v.bool(KeyId::PortQueue),
                 "a packet that finds its port's own queue full loses its payload, and its header goes on; else it is dropped";
             Pfc "transport.pfc" KeyKind::Bool, D::Derived(derive::pfc, "true; with port_queue false"), packets, "priority flow control: pause frames instead of loss";
             PfcAlphaShift "transport.pfc_alpha_shift" int(0, 30), D::Int(3), shares_buffer, "dynamic threshold: free buffer shifted right by this";
             PfcReserveBytes "transport.pfc_reserve_bytes" int(0, 1 << 30), D::Int(4096), shares_buffer, "buffer reserved to each port";
             PfcResumeOffsetBytes "transport.pfc_resume_offset_bytes" int(0, 1 << 30), D::Int(3072), |v| packets(v) && v.bool(KeyId::Pfc), "a port resumes this far below its threshold";
             Ecn "transport.ecn" KeyKind::Bool, D::Bool(true), packets, "switches mark packets";
-            EcnKminKb "transport.ecn_kmin_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmin, "400; with dctcp its k_kb; with nscc a fifth of a bandwidth-delay product"), |v| packets(v) && v.bool(KeyId::Ecn),
+            EcnKminKb "transport.ecn_kmin_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmin, "400; with dctcp its k_kb; with nscc and rccc a fifth of a bandwidth-delay product"), |v| packets(v) && v.bool(KeyId::Ecn),
                 "queue where marking starts, units of 1000 B per 100 Gb/s of link rate";
-            EcnKmaxKb "transport.ecn_kmax_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmax, "1600; with dctcp its k_kb; with nscc four fifths of a bandwidth-delay product"), |v| packets(v) && v.bool(KeyId::Ecn),
+            EcnKmaxKb "transport.ecn_kmax_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmax, "1600; with dctcp its k_kb; with nscc and rccc four fifths of a bandwidth-delay product"), |v| packets(v) && v.bool(KeyId::Ecn),
                 "queue above which every packet is marked, units of 1000 B per 100 Gb/s of link rate";
-            EcnPmax "transport.ecn_pmax" num(0.0, 1.0), D::Derived(derive::ecn_pmax, "0.2; with dctcp and nscc 1"), |v| packets(v) && v.bool(KeyId::Ecn), "marking probability at kmax";
+            EcnPmax "transport.ecn_pmax" num(0.0, 1.0), D::Derived(derive::ecn_pmax, "0.2; with dctcp, nscc and rccc 1"), |v| packets(v) && v.bool(KeyId::Ecn), "marking probability at kmax";
             EcnByRate "transport.ecn_by_rate" KeyKind::Text, D::None("none"), |v| packets(v) && v.bool(KeyId::Ecn),
                 "thresholds of exact link rates, `gbps kmin_kb kmax_kb pmax; ...`; what is written in ecn_kmin_kb, ecn_kmax_kb, ecn_pmax wins";
-            Window "transport.window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc, dctcp and swift"), |v| packets(v) && !cc(v, "nscc"), "bytes in flight limited to the bandwidth-delay product";
+            Window "transport.window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc, dctcp and swift"), |v| packets(v) && !ultra_ethernet(v), "bytes in flight limited to the bandwidth-delay product";
             VarWindow "transport.var_window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc, dctcp and swift"), |v| packets(v) && v.bool(KeyId::Window), "the window shrinks with the rate";
             GlobalRtt "transport.global_rtt" KeyKind::Bool, D::Bool(true), |v| packets(v) && (v.bool(KeyId::Window) || cc(v, "hpcc") || cc(v, "nscc")),
                 "base RTT and window: the largest over all pairs of hosts, else each flow's own";
-            FreshQp "transport.fresh_qp" KeyKind::Bool, D::Bool(false), |v| packets(v) && messages(v) && !cc(v, "none"),
+            FreshQp "transport.fresh_qp" KeyKind::Bool, D::Bool(false), |v| packets(v) && messages(v) && !cc(v, "none") && !cc(v, "rccc"),
                 "each message of a collective starts with fresh congestion-control state; flows of a flow file or of generated traffic always do";
             Clock "transport.clock" one_of(&["ps", "ns"], &[]), D::Choice("ps"), always, "\"ns\" rounds every transmission to the nearest nanosecond, as the reference does";
-            AckIntervalBytes "transport.ack_interval_bytes" int(1, BYTES_MAX), D::Derived(derive::ack_interval, "1; with nscc 16384"), always, "bytes from one ACK to the next";
+            AckIntervalBytes "transport.ack_interval_bytes" int(1, BYTES_MAX), D::Derived(derive::ack_interval, "1; with nscc and rccc 16384"), always, "bytes from one ACK to the next";
             AckChunkBytes "transport.ack_chunk_bytes" int(0, BYTES_MAX), D::Int(4000), |v| packets(v) && v.int(KeyId::AckIntervalBytes) > 1 && !v.is(KeyId::LossRecovery, "uec"),
                 "an ACK is due also at multiples of this; 0: never";
             AckHighPrio "transport.ack_high_prio" KeyKind::Bool, D::Derived(derive::ack_high_prio, "true with dcqcn, timely and swift"), |v| packets(v) && v.bool(KeyId::Pfc),
                 "a NIC's ACKs are not held by pauses of the data class";
-            RateBound "transport.rate_bound" KeyKind::Bool, D::Bool(true), |v| packets(v) && !cc(v, "nscc"), "packets are paced at the flow's rate, else only limited by windows";
-            MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Derived(derive::min_rate_mbps, "1000; with swift 10"), |v| packets(v) && !cc(v, "none") && !cc(v, "nscc"), "least rate of a flow; where it is not given, at most the NIC's";
-            LossRecovery "transport.loss_recovery" one_of(&["adapter", "ns3", "selective", "uec"], &[]), D::Derived(derive::loss_recovery, "adapter; with nscc uec"), packets,
+            RateBound "transport.rate_bound" KeyKind::Bool, D::Bool(true), |v| packets(v) && !ultra_ethernet(v), "packets are paced at the flow's rate, else only limited by windows";
+            MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Derived(derive::min_rate_mbps, "1000; with swift 10"), |v| packets(v) && !cc(v, "none") && !ultra_ethernet(v), "least rate of a flow; where it is not given, at most the NIC's";
+            LossRecovery "transport.loss_recovery" one_of(&["adapter", "ns3", "selective", "uec"], &[]), D::Derived(derive::loss_recovery, "adapter; with nscc and rccc uec"), packets,
                 "\"adapter\" goes back N: one NACK a gap, halves what may be outstanding; \"ns3\" goes back N as the reference, a file of transport.config sets it; \"selective\": receivers take packets in any order, only missing ones are sent again; \"uec\": the same as Ultra Ethernet does it";
             PsnRange "transport.psn_range" int(0, 1_048_544), D::Int(0), |v| packets(v) && (v.is(KeyId::LossRecovery, "selective") || v.is(KeyId::LossRecovery, "uec")),
                 "most packets between the oldest that is not acknowledged and the next new one, rounded up to a multiple of 32; 0: four bandwidth-delay products, from 64 to 1048544";
@@ -165,6 +165,12 @@ macro_rules! for_each_key {
             TimelyRaiMbps "transport.timely.rai_mbps" RATE_MBPS, D::None("100 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "timely"), "additive increase";
             TimelyRhaiMbps "transport.timely.rhai_mbps" RATE_MBPS, D::None("500 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "timely"), "hyper increase";
             NsccTargetUs "transport.nscc.target_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && cc(v, "nscc"), "queueing delay that is aimed at; 0: three quarters of the network's round trip with trimming, else all of it";
+            ReceiverCredit "transport.receiver_credit" KeyKind::Bool, D::Derived(derive::is_rccc, "true with rccc"), |v| packets(v) && ultra_ethernet(v),
+                "a sender sends no packet for which its receiver has not given credit; with nscc its window limits it too";
+            CreditWindowPackets "transport.credit.window_packets" int(0, 262_144), D::Int(0), receiver_credit,
+                "packets that a burst may send before its receiver gives credit, and the most that a sender keeps; 0: one and a half bandwidth-delay products";
+            CreditGrantPackets "transport.credit.grant_packets" int(1, 1024), D::Int(4), receiver_credit, "packets of credit that one PULL brings";
+            CreditRate "transport.credit.rate" num(0.01, 1.0), D::Float(0.99), receiver_credit, "share of its NIC's rate at which a receiver gives credit";
             SwiftTargetUs "transport.swift.target_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && cc(v, "swift"), "round trip that is aimed at, without hops and flows; 0: five quarters of the base round trip (our choice)";
             SwiftHopUs "transport.swift.hop_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && cc(v, "swift"), "added to the target for each switch on the path";
             SwiftFsRangeUs "transport.swift.fs_range_us" DELAY_US_OR_0, D::Float(50.0), |v| packets(v) && cc(v, "swift"), "most that small windows add to the target; 0: nothing (our choice)";

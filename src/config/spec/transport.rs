@@ -8,7 +8,7 @@ use super::key_id::KeyId;
 use super::scale::{fixed, scaled};
 use super::value::Values;
 use hyperfold_base::units::{BPS_PER_GBPS, BPS_PER_MBPS, PS_PER_US};
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, Swift, Transport};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, ReceiverCredit, Swift, Transport};
 
 impl Config {
     /// Returns all transport parameters for the engine. `nic_rate_bps`: rate of the hosts' NICs (the first host's; at least 1). The error names a key whose
@@ -22,6 +22,7 @@ impl Config {
             "dctcp" => Cc::Dctcp,
             "swift" => Cc::Swift,
             "nscc" => Cc::Nscc,
+            "rccc" => Cc::Rccc,
             _ => Cc::None,
         };
         let us = |key: KeyId| scaled(v.float(key), PS_PER_US as f64);
@@ -36,14 +37,14 @@ impl Config {
             Cc::Hpcc => (rate(KeyId::HpccRaiMbps, 40), 0),
             Cc::Timely => (rate(KeyId::TimelyRaiMbps, 100), rate(KeyId::TimelyRhaiMbps, 500)),
             Cc::Dctcp => (mbps(KeyId::DctcpRaiMbps), 0),
-            // Swift increases by packets, NSCC by bytes of a window.
-            Cc::None | Cc::Swift | Cc::Nscc => (0, 0),
+            // Swift increases by packets, NSCC by bytes of a window. RCCC has neither.
+            Cc::None | Cc::Swift | Cc::Nscc | Cc::Rccc => (0, 0),
         };
         let mut min_rate = mbps(KeyId::MinRateMbps);
         if !v.given(KeyId::MinRateMbps) {
             min_rate = min_rate.min(nic_rate_bps);
         }
-        if !matches!(cc, Cc::None | Cc::Nscc) && min_rate > nic_rate_bps {
+        if !matches!(cc, Cc::None | Cc::Nscc | Cc::Rccc) && min_rate > nic_rate_bps {
             let nic = nic_rate_bps as f64 / BPS_PER_MBPS as f64;
             return Err(Conflict {
                 job: None,
@@ -72,12 +73,12 @@ impl Config {
             data_overhead: match cc {
                 Cc::Hpcc => 90,
                 Cc::Timely | Cc::Swift => 56,
-                Cc::Nscc => 64,
+                Cc::Nscc | Cc::Rccc => 64,
                 Cc::None | Cc::Dcqcn | Cc::Dctcp => 48,
             },
             ack_bytes: match cc {
                 Cc::Hpcc => 88,
-                Cc::Nscc => 64,
+                Cc::Nscc | Cc::Rccc => 64,
                 _ => 60,
             },
             ack_interval: v.int(KeyId::AckIntervalBytes) as u64,
@@ -95,9 +96,9 @@ impl Config {
             rto_ps: us(KeyId::RtoUs),
             rto_retries: v.int(KeyId::RtoRetries) as u32,
             ack_high_prio: v.bool(KeyId::AckHighPrio),
-            rate_bound: v.bool(KeyId::RateBound) && cc != Cc::Nscc,
-            window: v.bool(KeyId::Window) && cc != Cc::Nscc,
-            var_window: v.bool(KeyId::Window) && v.bool(KeyId::VarWindow) && cc != Cc::Nscc,
+            rate_bound: v.bool(KeyId::RateBound) && !cc.is_ultra_ethernet(),
+            window: v.bool(KeyId::Window) && !cc.is_ultra_ethernet(),
+            var_window: v.bool(KeyId::Window) && v.bool(KeyId::VarWindow) && !cc.is_ultra_ethernet(),
             min_rate,
             rai,
             rhai,
@@ -119,6 +120,7 @@ impl Config {
             timely_min_rtt_ps: us(KeyId::TimelyMinRttUs),
             swift: swift(v),
             nscc: Nscc::default(),
+            credit: None,
             ecn: v.bool(KeyId::Ecn),
             pfc: v.bool(KeyId::Pfc),
             port_queue_per_100g: if v.bool(KeyId::PortQueue) { scaled(v.float(KeyId::PortQueueKb), 1000.0) } else { 0 },
@@ -139,7 +141,10 @@ impl Config {
     }
 }
 
-/// Sets what depends on the network's round trip: constants of NSCC, the ports' own queues, the thresholds of marking and the timeout, where keys leave them
+/// Largest credit that a sender keeps, in packets: what data asks for has 20 bits.
+const MAX_CREDIT: u64 = 262_144;
+
+/// Sets what depends on the network's round trip: constants of NSCC, receiver credit, the ports' own queues, the thresholds of marking and the timeout, where keys leave them
 /// open. `rtt_ps` is the largest base round trip, `nic_rate_bps` the rate of the first host's NIC.
 ///
 /// Sources: htsim's defaults for Ultra Ethernet, whose queues hold one bandwidth-delay product, or five without trimming.
@@ -154,11 +159,24 @@ pub fn fit_to_network(config: &Config, transport: &mut Transport, rtt_ps: u64, n
         let products = if transport.trimming { 1 } else { 5 };
         transport.port_queue_per_100g = per_100g(products * bdp_packets);
     }
-    if transport.cc != Cc::Nscc {
+    if !transport.cc.is_ultra_ethernet() {
         return;
     }
-    let target_ps = scaled(v.float(KeyId::NsccTargetUs), PS_PER_US as f64);
-    transport.nscc = Nscc::of_network(rtt_ps, nic_rate_bps, transport.payload, target_ps, transport.trimming);
+    if transport.cc == Cc::Nscc {
+        let target_ps = scaled(v.float(KeyId::NsccTargetUs), PS_PER_US as f64);
+        transport.nscc = Nscc::of_network(rtt_ps, nic_rate_bps, transport.payload, target_ps, transport.trimming);
+    }
+    if v.bool(KeyId::ReceiverCredit) {
+        let window_packets = match v.int(KeyId::CreditWindowPackets) as u32 {
+            0 => (bits as u64 * 3).div_ceil(16 * mtu).clamp(1, MAX_CREDIT),
+            given => u64::from(given),
+        };
+        transport.credit = Some(ReceiverCredit {
+            window_packets: window_packets as u32,
+            grant_packets: v.int(KeyId::CreditGrantPackets) as u32,
+            stretch_q16: (65_536.0 / v.float(KeyId::CreditRate)).round() as u64,
+        });
+    }
     if !v.given(KeyId::EcnKminKb) {
         transport.ecn_per_100g.kmin_bytes = per_100g(bdp_packets.div_ceil(5));
     }

@@ -76,7 +76,8 @@ pub fn return_record(t: &mut Tables, p: PacketIdx) -> PacketIdx {
         sw.free_n += 1;
         return pk.next;
     }
-    let owner = t.flow_tx[pk.flow].nic;
+    let pulls = packet_kind == kind::ACK && pk.meta & meta::PULL != 0;
+    let owner = if pulls { t.flow_rx[pk.flow].nic } else { t.flow_tx[pk.flow].nic };
     if packet_kind != kind::DATA {
         let mut q = pk.records();
         while q.is_some() {

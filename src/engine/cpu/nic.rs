@@ -9,8 +9,8 @@ use super::lists::{fetch, fetch_rest, wire_pop, wire_push};
 use super::math::tx_time;
 use super::task;
 use super::transport::spraying::{next_entropy, path_of};
-use super::transport::stream::{is_uec, next_start, takes_any_order};
-use super::transport::{any_order, queue_pair, receiver, selective, sender, uec};
+use super::transport::stream::{is_uec, next_start, takes_any_order, takes_credit};
+use super::transport::{any_order, credit, queue_pair, receiver, selective, sender, uec};
 use hyperfold_columns::{
     Exp, FlowIdx, FlowTx, FoldTrace, HOLDS, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta,
     mode, qp,
@@ -35,6 +35,9 @@ pub fn nic(t: &mut Tables, n: NicIdx, end: u64) {
             ARRIVAL => arrive(t, n, &next),
             TIMER => {
                 t.nics[n].timer = NEVER;
+                if takes_credit(&t.exps[0]) {
+                    credit::grant(t, n, &next);
+                }
                 true
             }
             RTO => timeout(t, n, &next),
@@ -157,6 +160,14 @@ fn arrive(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
             t.raise(flag::TO_RETURN);
             resume
         }
+        _ if pk_meta & meta::PULL != 0 => {
+            credit::on_pull(t, p);
+            let row = &mut t.nics[n];
+            t.packets[p].next = row.to_return;
+            row.to_return = p;
+            t.raise(flag::TO_RETURN);
+            true
+        }
         _ => {
             sender::on_ack(t, n, p, event);
             true
@@ -171,6 +182,10 @@ fn start_flow(t: &mut Tables, n: NicIdx, event: &EventKey) {
     row.flow_next += 1;
     row.next_start = if row.flow_next < row.flow_n { t.flow_tx[row.flow_first + row.flow_next].start } else { NEVER };
     queue_pair::create(t, n, f, event.t);
+    let e = &t.exps[0];
+    if takes_credit(e) {
+        t.flow_tx[f].credit = e.credit_window;
+    }
     queue_pair::join_order(t, n, f);
 }
 
@@ -190,8 +205,9 @@ fn timeout(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     if due.is_some() {
         let e = &t.exps[0];
         let (max_retries, payload, adapter) = (e.rto_retries, e.payload, e.modes & mode::NS3_LOSS == 0);
+        let mut counts = true;
         if is_uec(e) {
-            uec::time_out(t, due);
+            counts = uec::time_out(t, due);
         } else if takes_any_order(e) {
             selective::time_out(t, due, event.t);
         } else {
@@ -202,7 +218,7 @@ fn timeout(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
             queue_pair::step_back(tx);
         }
         let tx = &mut t.flow_tx[due];
-        tx.retries += 1;
+        tx.retries += u32::from(counts);
         // Nothing is outstanding now. The next packet sets a new deadline.
         tx.rto_at = NEVER;
         if tx.retries > max_retries {
@@ -372,10 +388,13 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     row.free_head = free;
     row.free_n -= 1;
     let asks = if is_uec(&t.exps[0]) { uec::asks(&t.exps[0], &t.flow_tx[f]) } else { 0 };
-    let (seq, payload) = next_packet(t, f);
+    let (mut seq, payload) = next_packet(t, f);
     let e = &t.exps[0];
     let row = &mut t.nics[n];
     let tx = &mut t.flow_tx[f];
+    if takes_credit(e) {
+        seq = credit::spend(e, tx, seq, row.qp_n);
+    }
     let wire = payload + e.data_overhead;
     let full = wire == e.payload + e.data_overhead;
     let clock = e.clock_ps as u64;

@@ -2,7 +2,7 @@
 //! ends a task or a message.
 
 use super::key::{EventKey, TASK, periodic};
-use super::transport::{queue_pair, stream};
+use super::transport::{credit, queue_pair, stream};
 use hyperfold_columns::{EDGE_SIGNAL, FlowIdx, FoldTrace, NEVER, NicIdx, Tables, TaskIdx, cc, flag, mode, qp, task};
 
 /// Tasks that end at this instant, in the order of their release.
@@ -208,6 +208,7 @@ fn post(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) -> bool {
         let tx = &t.flow_tx[f];
         must_kick |= fresh || tx.snd_nxt >= tx.size;
         start(t, n, f, event);
+        credit::begin(t, f);
         let row = &mut t.tasks[i];
         row.at = event.t;
         let tx = &mut t.flow_tx[f];

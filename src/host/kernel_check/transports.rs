@@ -11,7 +11,7 @@ pub fn transport(cc: Cc) -> Transport {
     let (data_overhead, ack_bytes) = match cc {
         Cc::Hpcc => (90, 88),
         Cc::Timely | Cc::Swift => (56, 60),
-        Cc::Nscc => (64, 64),
+        Cc::Nscc | Cc::Rccc => (64, 64),
         _ => (48, 60),
     };
     Transport {
@@ -34,7 +34,7 @@ pub fn transport(cc: Cc) -> Transport {
         rto_ps: 60 * US,
         rto_retries: 7,
         ack_high_prio: false,
-        rate_bound: cc != Cc::Nscc,
+        rate_bound: !cc.is_ultra_ethernet(),
         window: matches!(cc, Cc::Hpcc | Cc::Dctcp | Cc::Swift),
         var_window: matches!(cc, Cc::Hpcc | Cc::Dctcp | Cc::Swift),
         min_rate: 100_000_000,
@@ -67,6 +67,7 @@ pub fn transport(cc: Cc) -> Transport {
             max_mdf_q32: 1 << 31,
         },
         nscc: Nscc::default(),
+        credit: None,
         ecn: true,
         pfc: true,
         port_queue_per_100g: 0,

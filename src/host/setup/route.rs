@@ -184,7 +184,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     }
     let packet = PayloadClock { payload: transport.payload, clock_ps: transport.clock_ps };
     let own: Vec<RttWindow> = paths.iter().map(|p| flow_rtt_window(&network, p, packet)).collect();
-    if transport.cc == Cc::Nscc || config.values.bool(KeyId::PortQueue) {
+    if transport.cc.is_ultra_ethernet() || config.values.bool(KeyId::PortQueue) {
         let rtt_ps = global_rtt_window(&router, packet).rtt_ps;
         spec::fit_to_network(config, &mut transport, rtt_ps, first_host_rate(&network));
     }

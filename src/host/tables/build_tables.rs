@@ -260,6 +260,7 @@ fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
             ack_tail: PacketIdx::NONE,
             free_head: PacketIdx::NONE,
             to_return: PacketIdx::NONE,
+            waiting: FlowIdx::NONE,
             ..Nic::zeroed()
         });
     }
@@ -308,6 +309,9 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             headrooms += headroom;
             let headroom = tr.port_queue_for(rate).unwrap_or(headroom).min(u32::MAX as u64 / 2) as u32;
             let ecn = tr.ecn_for(rate);
+            // Its own receiver limits what comes to a host.
+            let marks = tr.credit.is_none() || net.nodes[net.arc_to(arc) as usize].kind == NodeKind::Switch;
+            let (kmin, kmax) = if marks { (ecn.kmin_bytes, ecn.kmax_bytes) } else { (u64::MAX, u64::MAX) };
             // The share of the buffer is for what the port receives.
             let shift = alpha_shift(tr.pfc_alpha_shift, net.arc_rate(arc ^ 1), host_rate);
             let mbps = (rate / BPS_PER_MBPS) as u32;
@@ -320,8 +324,8 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
                 delay: net.arc_link(arc).delay_ps,
                 tx_full: tx_ps(tr.payload + tr.data_overhead, rate, tr.clock_ps),
                 tx_ack: tx_ps(tr.ack_bytes, rate, tr.clock_ps),
-                kmin: ecn.kmin_bytes.min(u32::MAX as u64) as u32,
-                kmax: ecn.kmax_bytes.min(u32::MAX as u64) as u32,
+                kmin: kmin.min(u32::MAX as u64) as u32,
+                kmax: kmax.min(u32::MAX as u64) as u32,
                 pmax_q32: ecn.pmax_q32,
                 headroom,
                 shift,
@@ -436,6 +440,7 @@ fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<Flow
             exp: case.options.exp_id,
             nic: nic_dst[i as usize],
             milestone: case.transport.ack_interval,
+            next_waiting: FlowIdx::NONE,
             ..FlowRx::zeroed()
         });
     }
@@ -465,15 +470,18 @@ fn first_pools(t: &mut OwnedTables, case: &PacketCase, step: u64) -> Vec<u32> {
         *sums = (sums.0 + 1, sums.1 + task.bytes.div_ceil(tr.payload as u64));
     }
     for (nic, messages) in t.nics.iter_mut().zip(messages) {
+        // A grant takes a record too.
+        let grants = tr.credit.map_or(0, |credit| step / credit.gap_ps(nic.tx_full).max(1) + 2) as u32;
         if nic.flow_n == 0 {
-            fill.push(0);
+            nic.worst = grants;
+            fill.push(grants);
             continue;
         }
         // All packets of a message but its last are full. A message goes back to its last packet at most once per answer.
         let min_tx_ps = tx_ps(tr.data_overhead + 1, nic.rate, tr.clock_ps).max(1);
         let any = step / min_tx_ps + 2;
         let full = step / nic.tx_full.max(1) + 2 + 2 * (nic.flow_n as u64 + messages.0);
-        let worst = any.min(full) as u32;
+        let worst = any.min(full) as u32 + grants;
         let rows = nic.flow_first.places(nic.flow_n);
         let flows: u64 = t.flow_tx[rows.clone()].iter().map(|f| f.size.div_ceil(tr.payload as u64)).sum();
         let packets = flows + messages.1;

@@ -52,6 +52,7 @@ pub(super) fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
         (tr.port_queue_per_100g > 0 && !case.options.flow_level, mode::PORT_QUEUES),
         (tr.trimming && !case.options.flow_level, mode::TRIMMING),
         (tr.recycles_paths && !case.options.flow_level, mode::REPS),
+        (tr.credit.is_some() && !case.options.flow_level, mode::CREDIT),
         (tr.spray_in_turn, mode::IN_TURN),
     ] {
         modes |= if on { bit } else { 0 };
@@ -108,6 +109,11 @@ pub(super) fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
     e.nscc_eta = tr.nscc.eta_bytes;
     e.nscc_fast_q16 = tr.nscc.fast_q16;
     e.nscc_md_q32 = tr.nscc.md_q32;
+    if let Some(credit) = tr.credit {
+        e.credit_window = credit.window_packets;
+        e.credit_grant = credit.grant_packets;
+        e.credit_stretch_q16 = credit.stretch_q16;
+    }
     e.reserve = tr.reserve_bytes;
     e.resume_offset = tr.resume_offset_bytes;
     e.buffer = match tr.port_queue_per_100g {

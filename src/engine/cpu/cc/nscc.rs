@@ -2,6 +2,7 @@
 //! that follows marks and the queueing delay. Twin: `shaders/cc/nscc.wgsl`.
 
 use crate::cpu::math::{ONE_Q32, mul_div, mul_shr};
+use crate::cpu::transport::stream::takes_credit;
 use crate::cpu::transport::uec::{self, UecNews};
 use hyperfold_columns::{Exp, FlowIdx, FlowTx, NEVER, NicIdx, Tables, qp};
 
@@ -25,6 +26,8 @@ pub struct RoundTrip {
     pub marked: bool,
     /// Whether the answer is a NACK.
     pub is_nack: bool,
+    /// Whether it is one of a packet that was trimmed at the last hop.
+    pub last_hop: bool,
 }
 
 /// What quick adaptation looks at.
@@ -157,12 +160,14 @@ fn on_ack(e: &Exp, tx: &mut FlowTx, line: u64, bytes: u64, trip: RoundTrip, now:
 }
 
 /// Handles a NACK that is news.
-fn on_nack(e: &Exp, tx: &mut FlowTx, line: u64, now: u64) {
+fn on_nack(e: &Exp, tx: &mut FlowTx, line: u64, last_hop: bool, now: u64) {
     let mtu = uec::full_wire(e);
     average(tx, e.nscc_rtt);
     tx.target += mtu;
     tx.flags |= qp::ARMED;
-    if !quick_adapt(e, tx, line, Sample { delay: 0, marked: true, loss: true }, now) {
+    let acted = quick_adapt(e, tx, line, Sample { delay: 0, marked: true, loss: true }, now);
+    // The receiver's credit limits what comes to the last hop.
+    if !acted && !(last_hop && takes_credit(e)) {
         tx.win = tx.win.saturating_sub(mtu);
     }
 }
@@ -177,7 +182,7 @@ pub fn on_answer(t: &mut Tables, n: NicIdx, f: FlowIdx, news: UecNews, trip: Rou
     let tx = &mut t.flow_tx[f];
     tx.last_rtt = tx.last_rtt.min(trip.rtt);
     if trip.is_nack {
-        on_nack(e, tx, line, now);
+        on_nack(e, tx, line, trip.last_hop, now);
     } else {
         on_ack(e, tx, line, news.packets * uec::full_wire(e), trip, now);
     }

@@ -3,6 +3,7 @@
 //! Layer: engine. System `nic` calls these; congestion controls stand in `cpu/cc`.
 
 pub mod any_order;
+pub mod credit;
 pub mod queue_pair;
 pub mod rate;
 pub mod receiver;

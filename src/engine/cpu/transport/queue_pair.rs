@@ -33,8 +33,14 @@ pub fn reset_cc(t: &mut Tables, n: NicIdx, f: FlowIdx) {
     tx.t_dec = NEVER;
     tx.t_inc = NEVER;
     set_rate(t, f, line, line);
-    if t.exps[0].cc == cc::NSCC {
-        nscc::reset(t, n, f);
+    match t.exps[0].cc {
+        cc::NSCC => nscc::reset(t, n, f),
+        // Credit alone limits it, and no path is kept to choose it again.
+        cc::RCCC => {
+            let tx = &mut t.flow_tx[f];
+            (tx.win, tx.alpha, tx.stage) = (u64::MAX, 0, 0);
+        }
+        _ => {}
     }
 }
 

@@ -73,7 +73,12 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
             cc::DCTCP => dctcp::on_ack(t, n, f, seq, pk.meta & meta::CNP != 0),
             cc::SWIFT => swift::on_ack(t, n, f, acked, rtt, loss, event.t),
             cc::NSCC => {
-                let answer = nscc::RoundTrip { rtt, marked: pk.meta & meta::CNP != 0, is_nack: nack };
+                let answer = nscc::RoundTrip {
+                    rtt,
+                    marked: pk.meta & meta::CNP != 0,
+                    is_nack: nack,
+                    last_hop: pk.meta & meta::LAST_HOP != 0,
+                };
                 nscc::on_answer(t, n, f, uec_news, answer, event.t);
             }
             _ => {}

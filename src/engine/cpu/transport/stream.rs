@@ -14,6 +14,12 @@ pub fn is_uec(e: &Exp) -> bool {
     e.modes & mode::UEC != 0
 }
 
+/// Whether senders need credit from their receivers.
+#[inline]
+pub fn takes_credit(e: &Exp) -> bool {
+    e.modes & mode::CREDIT != 0
+}
+
 /// The byte at which a message begins that follows one which ends at byte `end`. Where packets are taken in any order, it is a multiple of the payload.
 #[inline]
 pub fn next_start(e: &Exp, end: u64) -> u64 {

@@ -7,7 +7,8 @@ use super::any_order::{
     acknowledge_to, lost_bit, outstanding, payload_at, receiver_bit, sender_bit, take_in, take_note, take_out,
 };
 use super::spraying::keep_entropy;
-use hyperfold_columns::{Column, Exp, FlowIdx, FlowRx, FlowTx, Packet, PacketIdx, Tables, kind, meta, mode, psn};
+use super::stream::takes_credit;
+use hyperfold_columns::{Column, Exp, FlowIdx, FlowRx, FlowTx, Packet, PacketIdx, Tables, cc, kind, meta, mode, psn};
 
 /// The answer to a data packet.
 #[derive(Clone, Copy, Debug)]
@@ -41,17 +42,18 @@ pub fn in_flight(e: &Exp, tx: &FlowTx) -> u64 {
     outstanding(e, tx) / e.payload as u64 * full_wire(e)
 }
 
-/// Whether the window has space for one more packet.
+/// Whether the window has space for one more packet, and there is credit for it.
 #[inline]
 pub fn is_within_window(e: &Exp, tx: &FlowTx) -> bool {
-    in_flight(e, tx) + full_wire(e) <= tx.win
+    in_flight(e, tx) + full_wire(e) <= tx.win && (!takes_credit(e) || tx.credit > 0)
 }
 
 /// The mark of the packet that is sent next if it asks for an acknowledgement, else 0.
 pub fn asks(e: &Exp, tx: &FlowTx) -> u32 {
     let is_last = tx.snd_nxt + e.payload as u64 >= tx.size;
     let fills_window = in_flight(e, tx) + 2 * full_wire(e) > tx.win;
-    if tx.lost > 0 || is_last || fills_window { meta::ASKS } else { 0 }
+    let ends_credit = takes_credit(e) && tx.credit == 1;
+    if tx.lost > 0 || is_last || fills_window || ends_credit { meta::ASKS } else { 0 }
 }
 
 /// Handles the arrival of data packet `pk` at position `seq` of queue pair `f`.
@@ -142,8 +144,9 @@ pub fn take_lost(t: &mut Tables, f: FlowIdx) -> (u64, u32) {
     (position, payload_at(t, f, position))
 }
 
-/// Handles a retransmission timeout of queue pair `f`: everything that has not arrived is lost, and the window falls by what was in flight.
-pub fn time_out(t: &mut Tables, f: FlowIdx) {
+/// Handles a retransmission timeout of queue pair `f`: everything that has not arrived is lost, and NSCC's window falls by what was in flight. Returns whether
+/// anything was.
+pub fn time_out(t: &mut Tables, f: FlowIdx) -> bool {
     let payload = t.exps[0].payload as u64;
     let (mut position, end) = (t.flow_tx[f].snd_una, t.flow_tx[f].snd_nxt);
     let mut found = 0;
@@ -151,7 +154,15 @@ pub fn time_out(t: &mut Tables, f: FlowIdx) {
         found += u64::from(lose(t, f, position));
         position += payload;
     }
-    let mtu = full_wire(&t.exps[0]);
+    let e = &t.exps[0];
+    let mtu = full_wire(e);
     let tx = &mut t.flow_tx[f];
-    tx.win = tx.win.saturating_sub(found * mtu).max(mtu);
+    if e.cc == cc::NSCC {
+        tx.win = tx.win.saturating_sub(found * mtu).max(mtu);
+    }
+    if found > 0 {
+        // Without credit nothing would tell the receiver.
+        tx.credit = tx.credit.max(1);
+    }
+    found > 0
 }
