@@ -80,7 +80,10 @@ fn return_record(p: u32) -> u32 {
         switches[sw].free_n += 1u;
         return after;
     }
-    let owner = flow_tx[flow_base + packets[pk].flow].nic;
+    var owner = flow_tx[flow_base + packets[pk].flow].nic;
+    if what == KIND_ACK && (packets[pk].meta_ & META_PULL) != 0u {
+        owner = flow_rx[flow_base + packets[pk].flow].nic;
+    }
     if what != KIND_DATA {
         var q = packets[pk].payload;
         while q != NONE {

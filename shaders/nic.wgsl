@@ -26,6 +26,9 @@ fn nic(n: u32, end: u64) {
             }
             case EVENT_TIMER: {
                 own.timer = NEVER;
+                if takes_credit() {
+                    grant(n, next);
+                }
             }
             case EVENT_RTO: {
                 may_send_now = timeout(n, next);
@@ -130,9 +133,10 @@ fn arrive(n: u32, event: EventKey) -> bool {
     let meta_word = packets[packet_base + p].meta_;
     let what = packet_kind(meta_word);
     if what == KIND_DATA {
-        return on_data(n, p, event.t);
+        return on_data(n, p, event);
     }
-    if what != KIND_FRAME {
+    let pulls = what == KIND_ACK && (meta_word & META_PULL) != 0u;
+    if what != KIND_FRAME && !pulls {
         on_ack(n, p, event);
         return true;
     }
@@ -140,6 +144,10 @@ fn arrive(n: u32, event: EventKey) -> bool {
     packets[packet_base + p].next = nics[row].to_return;
     nics[row].to_return = p;
     set_flag(FLAG_TO_RETURN);
+    if pulls {
+        on_pull(p);
+        return true;
+    }
     if (meta_word & META_RESUME) != 0u {
         own.paused = 0u;
         return true;
@@ -162,6 +170,9 @@ fn start_flow(n: u32, event: EventKey) {
         own.next_start = NEVER;
     }
     create(n, f, event.t);
+    if takes_credit() {
+        flow_tx[flow_base + f].credit = exps[exp_row].credit_burst;
+    }
     join_order(n, f);
 }
 
@@ -182,10 +193,11 @@ fn timeout(n: u32, event: EventKey) -> bool {
     }
     if due != NONE {
         let tx = flow_base + due;
-        let retries = flow_tx[tx].retries + 1u;
-        flow_tx[tx].retries = retries;
+        var retries = flow_tx[tx].retries + 1u;
         if is_uec() {
-            uec_time_out(due);
+            if !uec_time_out(due) {
+                retries -= 1u;
+            }
         } else if takes_any_order() {
             time_out(due, event.t);
         } else {
@@ -194,6 +206,7 @@ fn timeout(n: u32, event: EventKey) -> bool {
             }
             step_back(tx);
         }
+        flow_tx[tx].retries = retries;
         // Nothing is outstanding now; the next packet sets a deadline anew.
         flow_tx[tx].rto_at = NEVER;
         if retries > exps[exp_row].rto_retries {
@@ -385,7 +398,11 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
         gap = tx_time(wire, flow_tx[tx].rate, clock);
     }
     packets[pk].flow = f;
-    details[pk].seq = next.seq;
+    var seq = next.seq;
+    if takes_credit() {
+        seq = spend(tx, seq, own.qp_n);
+    }
+    details[pk].seq = seq;
     details[pk].sent_at = event.t;
     packets[pk].payload = payload;
     var meta_word = wire | (KIND_DATA << META_KIND_SHIFT) | asking;

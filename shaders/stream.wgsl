@@ -10,6 +10,11 @@ fn is_uec() -> bool {
     return ULTRA_ETHERNET && has_mode(MODE_UEC);
 }
 
+// Whether senders need credit from their receivers.
+fn takes_credit() -> bool {
+    return ULTRA_ETHERNET && has_mode(MODE_CREDIT);
+}
+
 // The byte at which a message begins that follows one which ends at byte `end`. Where packets are taken in any order, it is a multiple of the payload.
 fn next_start(end: u64) -> u64 {
     if !takes_any_order() {

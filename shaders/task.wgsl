@@ -198,6 +198,7 @@ fn post(n: u32, f: u32, now: u64) -> bool {
             must_kick = true;
         }
         task_start(n, f, now);
+        begin(f);
         tasks[row].at = now;
         flow_tx[tx].size = next_start(flow_tx[tx].size) + tasks[row].bytes;
         flow_tx[tx].msg_post = tasks[row].follow;

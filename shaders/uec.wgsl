@@ -27,16 +27,17 @@ fn in_flight(tx: u32) -> u64 {
     return outstanding(tx) / u64(exp_payload) * full_wire();
 }
 
-// Whether the window of the queue pair in row `tx` has space for one more packet.
+// Whether the window of the queue pair in row `tx` has space for one more packet, and there is credit for it.
 fn is_within_window(tx: u32) -> bool {
-    return in_flight(tx) + full_wire() <= flow_tx[tx].win;
+    return in_flight(tx) + full_wire() <= flow_tx[tx].win && (!takes_credit() || flow_tx[tx].credit > 0u);
 }
 
 // The mark of the packet that is sent next if it asks for an acknowledgement, else 0.
 fn asks(tx: u32) -> u32 {
     let is_last = flow_tx[tx].snd_nxt + u64(exp_payload) >= flow_tx[tx].size;
     let fills_window = in_flight(tx) + 2lu * full_wire() > flow_tx[tx].win;
-    return select(0u, META_ASKS, flow_tx[tx].lost > 0u || is_last || fills_window);
+    let ends_credit = takes_credit() && flow_tx[tx].credit == 1u;
+    return select(0u, META_ASKS, flow_tx[tx].lost > 0u || is_last || fills_window || ends_credit);
 }
 
 // Data packet with `meta_word` at position `seq` of queue pair `f` has arrived.
@@ -139,8 +140,9 @@ fn uec_take_lost(f: u32) -> NextPacket {
     return NextPacket(pos, payload_at(tx, pos));
 }
 
-// A retransmission timeout of queue pair `f`: everything that has not arrived is lost, and the window falls by what was in flight.
-fn uec_time_out(f: u32) {
+// A retransmission timeout of queue pair `f`: everything that has not arrived is lost, and NSCC's window falls by what was in flight. Returns whether anything
+// was.
+fn uec_time_out(f: u32) -> bool {
     let tx = flow_base + f;
     let end = flow_tx[tx].snd_nxt;
     var count = 0lu;
@@ -149,6 +151,13 @@ fn uec_time_out(f: u32) {
             count += 1lu;
         }
     }
-    let mtu = full_wire();
-    flow_tx[tx].win = max(sub_sat(flow_tx[tx].win, count * mtu), mtu);
+    if exp_cc == CC_NSCC {
+        let mtu = full_wire();
+        flow_tx[tx].win = max(sub_sat(flow_tx[tx].win, count * mtu), mtu);
+    }
+    if count > 0lu {
+        // Without credit nothing would tell the receiver.
+        flow_tx[tx].credit = max(flow_tx[tx].credit, 1u);
+    }
+    return count > 0lu;
 }

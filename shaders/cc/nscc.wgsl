@@ -12,11 +12,13 @@ const NSCC_QUICK_PART: u64 = 8lu;
 // Quick adaptation acts at this many times the target delay.
 const NSCC_QUICK_TARGETS: u64 = 4lu;
 
-// The way of a packet and of its answer: the time in ps, whether the packet was marked, whether the answer is a NACK.
+// The way of a packet and of its answer: the time in ps, whether the packet was marked, whether the answer is a NACK, and whether it is one of a packet that
+// was trimmed at the last hop.
 struct RoundTrip {
     rtt: u64,
     marked: bool,
     is_nack: bool,
+    last_hop: bool,
 }
 
 // What quick adaptation looks at: the queueing delay in ps, whether the packet was marked, whether it was trimmed.
@@ -172,12 +174,14 @@ fn nscc_on_ack(tx: u32, line: u64, bytes: u64, trip: RoundTrip, now: u64) {
 }
 
 // A NACK that is news.
-fn nscc_on_nack(tx: u32, line: u64, now: u64) {
+fn nscc_on_nack(tx: u32, line: u64, last_hop: bool, now: u64) {
     let mtu = full_wire();
     average(tx, exps[exp_row].nscc_rtt);
     flow_tx[tx].target_ += mtu;
     flow_tx[tx].flags |= QP_ARMED;
-    if !quick_adapt(tx, line, NsccSample(0lu, true, true), now) {
+    let acted = quick_adapt(tx, line, NsccSample(0lu, true, true), now);
+    // The receiver's credit limits what comes to the last hop.
+    if !acted && !(last_hop && takes_credit()) {
         flow_tx[tx].win = sub_sat(flow_tx[tx].win, mtu);
     }
 }
@@ -191,7 +195,7 @@ fn nscc_on_answer(n: u32, f: u32, news: UecNews, trip: RoundTrip, now: u64) {
     let tx = flow_base + f;
     flow_tx[tx].last_rtt = min(flow_tx[tx].last_rtt, trip.rtt);
     if trip.is_nack {
-        nscc_on_nack(tx, line, now);
+        nscc_on_nack(tx, line, trip.last_hop, now);
     } else {
         nscc_on_ack(tx, line, news.packets * full_wire(), trip, now);
     }

@@ -213,12 +213,14 @@ rows! {
         nscc_fast_q16: u64,
         /// NSCC: strength of a decrease, in q32.
         nscc_md_q32: u64,
-        /// Receiver credit: packets that a burst may send before its receiver gives any, and the most that a sender keeps.
+        /// Receiver credit: packets that a burst may send before its receiver gives any.
+        credit_burst: u32,
+        /// Receiver credit: packets that a sender keeps and asks for at most.
         credit_window: u32,
         /// Receiver credit: packets of a grant.
         credit_grant: u32,
         /// Receiver credit: time from one grant to the next, as a multiple of what its packets take at line rate, in q16.
-        credit_stretch_q16: u64,
+        credit_stretch_q16: u32,
         /// Bytes of a switch's buffer reserved for each port.
         reserve: u32,
         /// Bytes below the pause threshold at which a port resumes its peer.

@@ -35,12 +35,14 @@ impl Cc {
 /// Credit that receivers hand out, in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReceiverCredit {
-    /// Packets that a burst may send before its receiver gives any, and the most that a sender keeps.
+    /// Packets that a burst may send before its receiver gives any, at most `window_packets`.
+    pub burst_packets: u32,
+    /// Packets that a sender keeps and asks for at most.
     pub window_packets: u32,
     /// Packets of a grant.
     pub grant_packets: u32,
     /// Time from one grant to the next, as a multiple of what its packets take at line rate, in q16.
-    pub stretch_q16: u64,
+    pub stretch_q16: u32,
 }
 
 impl ReceiverCredit {

@@ -60,11 +60,60 @@ fn an_incast_takes_as_long_as_under_htsim() {
     assert!(is_as_htsim(mean[1], [419.685; 2]) && is_as_htsim(slowest[1], [477.279; 2]), "{mean:?} {slowest:?}");
 }
 
+/// Receiver credit beside htsim (the same commit, seed 13, `-receiver_cc_only`): an incast of eight senders on two tiers, and a permutation of 128 hosts on three.
+#[test]
+fn receiver_credit_takes_as_long_as_under_htsim() {
+    let (folder, said, code) = Folder::with_run(
+        "name = \"credit\"\n[base]\ncluster.gpus_per_server = 1\n\
+         topology = { link_gbps = 400, link_delay_ns = 500 }\ntransport.cc = \"rccc\"\nrouting.policy = \"entropy\"\n\
+         [sweep]\nmethod = \"list\"\nreplicas = 3\n\
+         [[experiment]]\ncluster.gpus = 32\ntopology = { kind = \"clos\", hosts_per_leaf = 8, spines = 8 }\n\
+         workload = { kind = \"traffic\", pattern = \"incast\", fan_in = 8, bytes = 500000 }\n\
+         [[experiment]]\ncluster.gpus = 128\ntopology = { kind = \"fat-tree\", k = 8 }\n\
+         workload = { kind = \"traffic\", pattern = \"permutation\", bytes = 2000000 }\n",
+    );
+    assert_eq!(code, 0, "{said}");
+    let (mean, slowest) = (means(&folder, "fct_mean_ns"), means(&folder, "fct_max_ns"));
+    assert!(is_as_htsim(mean[0], [81.832; 2]) && is_as_htsim(slowest[0], [84.759; 2]), "{mean:?} {slowest:?}");
+    assert!(is_as_htsim(mean[1], [54.254; 2]) && is_as_htsim(slowest[1], [59.476; 2]), "{mean:?} {slowest:?}");
+}
+
+/// A long flow gets the share of its receiver's link that `transport.credit.rate` says, and senders to one receiver share it alike. What is left of a burst's
+/// credit beyond a round trip comes on top.
+#[test]
+fn a_receiver_gives_credit_at_its_rate() {
+    let (folder, said, code) = Folder::with_run(
+        "name = \"rates\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1 }\n\
+         topology = { kind = \"clos\", hosts_per_leaf = 8, spines = 1, link_gbps = 100, link_delay_ns = 500 }\n\
+         workload = { kind = \"traffic\", pattern = \"incast\", bytes = 10000000 }\n\
+         transport = { cc = \"rccc\", credit = { burst_packets = 4, window_packets = 40 } }\noutput.flows = true\n\
+         [axes]\n\"workload.fan_in\" = [1, 4]\n\"transport.credit.rate\" = [0.99, 0.5]\n",
+    );
+    assert_eq!(code, 0, "{said}");
+    let slowest = folder.numbers("results", "fct_max_ns");
+    let mean = folder.numbers("results", "fct_mean_ns");
+    let ideal_ns = 10_000_000.0 * 8.0 / 100.0 * 4_160.0 / 4_096.0;
+    for (k, (senders, rate)) in [(1.0, 0.99), (1.0, 0.5), (4.0, 0.99), (4.0, 0.5)].into_iter().enumerate() {
+        let expected_ns = senders * ideal_ns / rate;
+        assert!((slowest[k] / expected_ns - 1.0).abs() < 0.01, "{senders} at {rate}: {} of {expected_ns}", slowest[k]);
+        assert!((mean[k] / slowest[k] - 1.0).abs() < 0.01, "{senders} at {rate}: {} of {}", mean[k], slowest[k]);
+    }
+    assert!(
+        folder.numbers("results", "drops").iter().all(|&drops| drops == 0.0),
+        "a burst of four packets fits every queue"
+    );
+}
+
 #[test]
 fn keys_that_do_not_go_together_are_refused_with_those_that_do() {
     for (keys, wanted) in [
-        ("transport = { cc = \"nscc\", loss_recovery = \"selective\" }", "goes with \"uec\" only"),
-        ("transport = { cc = \"swift\", loss_recovery = \"uec\" }", "goes with transport.cc = \"nscc\" only"),
+        ("transport = { cc = \"nscc\", loss_recovery = \"selective\" }", "go with \"uec\" only"),
+        (
+            "transport = { cc = \"swift\", loss_recovery = \"uec\" }",
+            "goes with transport.cc = \"nscc\" and \"rccc\" only",
+        ),
+        ("transport = { cc = \"rccc\", receiver_credit = false }", "true, or another transport.cc"),
+        ("transport.cc = \"rccc\"\ntopology.outages = \"random 1 down 5us\"", "a link that is down from the start"),
         ("transport = { cc = \"nscc\", pfc = true }", "no shared buffer that could pause"),
         ("transport = { cc = \"dcqcn\", port_queue = true, trimming = true }", "understand trimmed packets: false"),
         ("transport.cc = \"swift\"\nrouting.policy = \"reps\"", "other policies go with any"),

@@ -149,8 +149,10 @@ pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindo
     transport.nscc = Nscc::of_network(longest, rate, transport.payload, target_ps, transport.trimming);
     transport.nscc.low_ps = rng.pick(&[1_000_000, 200_000]);
     if rng.chance(50) {
+        let window_packets = rng.pick(&[1, 4, 20, 150]);
         transport.credit = Some(ReceiverCredit {
-            window_packets: rng.pick(&[1, 4, 20, 150]),
+            burst_packets: if rng.chance(70) { window_packets } else { 1 },
+            window_packets,
             grant_packets: rng.pick(&[1, 4, 4, 10]),
             stretch_q16: rng.pick(&[65_536, 66_198, 90_000]),
         });

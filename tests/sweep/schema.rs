@@ -265,6 +265,6 @@ fn editors_find_meaning_unit_and_default() {
     );
     assert_eq!(
         schema["$defs"]["key.transport.cc"]["enum"],
-        serde_json::json!(["none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "nscc"])
+        serde_json::json!(["none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "nscc", "rccc"])
     );
 }

@@ -127,8 +127,8 @@ pub struct Questions {
     not_compared: BTreeMap<String, String>,
 }
 
-/// The congestion control that comes with receivers that take packets in any order.
-const ULTRA_ETHERNET: &str = "nscc";
+/// The congestion controls that come with receivers that take packets in any order.
+const ULTRA_ETHERNET: [&str; 2] = ["nscc", "rccc"];
 
 impl Questions {
     /// Takes a sweep into account. `varied` returns the values of an axis, and an empty list for a key that is no axis.
@@ -136,14 +136,15 @@ impl Questions {
         let base = |section: &str, leaf: &str| Some(sweep?.get("base")?.get(section)?.get(leaf)?.as_str()?.to_string());
         let values = |leaf: &str| varied(&format!("workload.{leaf}")).into_iter().chain(base("workload", leaf));
         self.recoveries.extend(base("transport", "loss_recovery"));
-        self.recoveries.extend(base("transport", "cc").filter(|cc| cc == ULTRA_ETHERNET).map(|_| "uec".to_string()));
+        let of_cc = base("transport", "cc").filter(|cc| ULTRA_ETHERNET.contains(&cc.as_str()));
+        self.recoveries.extend(of_cc.map(|_| "uec".to_string()));
         self.kinds.extend(values("kind"));
         self.patterns.extend(values("pattern"));
     }
 
     /// The value of `transport.loss_recovery` of an outcome, where its axes tell: by that key, or by a congestion control that brings its own.
     pub fn recovery_of<'v>(axis: impl Fn(&str) -> Option<&'v str>) -> Option<&'v str> {
-        axis(RECOVERY).or_else(|| axis("transport.cc").filter(|cc| *cc == ULTRA_ETHERNET).map(|_| "uec"))
+        axis(RECOVERY).or_else(|| axis("transport.cc").filter(|cc| ULTRA_ETHERNET.contains(cc)).map(|_| "uec"))
     }
 
     /// Whether receivers take packets that were overtaken for lost. `of_axis` is the value of `transport.loss_recovery` where it is an axis.

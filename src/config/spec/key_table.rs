@@ -167,8 +167,10 @@ macro_rules! for_each_key {
             NsccTargetUs "transport.nscc.target_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && cc(v, "nscc"), "queueing delay that is aimed at; 0: three quarters of the network's round trip with trimming, else all of it";
             ReceiverCredit "transport.receiver_credit" KeyKind::Bool, D::Derived(derive::is_rccc, "true with rccc"), |v| packets(v) && ultra_ethernet(v),
                 "a sender sends no packet for which its receiver has not given credit; with nscc its window limits it too";
+            CreditBurstPackets "transport.credit.burst_packets" int(0, 262_144), D::Int(0), receiver_credit,
+                "packets that a burst may send before its receiver gives credit, at most credit.window_packets; 0: one and a half bandwidth-delay products";
             CreditWindowPackets "transport.credit.window_packets" int(0, 262_144), D::Int(0), receiver_credit,
-                "packets that a burst may send before its receiver gives credit, and the most that a sender keeps; 0: one and a half bandwidth-delay products";
+                "packets of credit that a sender keeps and asks for at most; 0: one and a half bandwidth-delay products";
             CreditGrantPackets "transport.credit.grant_packets" int(1, 1024), D::Int(4), receiver_credit, "packets of credit that one PULL brings";
             CreditRate "transport.credit.rate" num(0.01, 1.0), D::Float(0.99), receiver_credit, "share of its NIC's rate at which a receiver gives credit";
             SwiftTargetUs "transport.swift.target_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && cc(v, "swift"), "round trip that is aimed at, without hops and flows; 0: five quarters of the base round trip (our choice)";

@@ -167,14 +167,17 @@ pub fn fit_to_network(config: &Config, transport: &mut Transport, rtt_ps: u64, n
         transport.nscc = Nscc::of_network(rtt_ps, nic_rate_bps, transport.payload, target_ps, transport.trimming);
     }
     if v.bool(KeyId::ReceiverCredit) {
-        let window_packets = match v.int(KeyId::CreditWindowPackets) as u32 {
-            0 => (bits as u64 * 3).div_ceil(16 * mtu).clamp(1, MAX_CREDIT),
-            given => u64::from(given),
+        let fitting = (bits as u64 * 3).div_ceil(16 * mtu).clamp(1, MAX_CREDIT);
+        let packets = |key: KeyId| match v.int(key) as u64 {
+            0 => fitting,
+            given => given,
         };
+        let window_packets = packets(KeyId::CreditWindowPackets);
         transport.credit = Some(ReceiverCredit {
+            burst_packets: packets(KeyId::CreditBurstPackets).min(window_packets) as u32,
             window_packets: window_packets as u32,
             grant_packets: v.int(KeyId::CreditGrantPackets) as u32,
-            stretch_q16: (65_536.0 / v.float(KeyId::CreditRate)).round() as u64,
+            stretch_q16: (65_536.0 / v.float(KeyId::CreditRate)).round() as u32,
         });
     }
     if !v.given(KeyId::EcnKminKb) {

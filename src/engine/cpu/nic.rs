@@ -184,7 +184,7 @@ fn start_flow(t: &mut Tables, n: NicIdx, event: &EventKey) {
     queue_pair::create(t, n, f, event.t);
     let e = &t.exps[0];
     if takes_credit(e) {
-        t.flow_tx[f].credit = e.credit_window;
+        t.flow_tx[f].credit = e.credit_burst;
     }
     queue_pair::join_order(t, n, f);
 }

@@ -71,6 +71,7 @@ fn rules(e: &Exp) -> Exp {
         nscc_eta: e.nscc_eta,
         nscc_fast_q16: e.nscc_fast_q16,
         nscc_md_q32: e.nscc_md_q32,
+        credit_burst: e.credit_burst,
         credit_window: e.credit_window,
         credit_grant: e.credit_grant,
         credit_stretch_q16: e.credit_stretch_q16,

@@ -5,7 +5,7 @@
 use hyperfold_columns::{OwnedTables, Packet, PacketIdx};
 use hyperfold_engine::cpu;
 use hyperfold_llm::workload::tasks::TaskGraph;
-use hyperfold_network::transport::{Cc, LossRecovery, Nscc, Transport};
+use hyperfold_network::transport::{Cc, LossRecovery, Nscc, ReceiverCredit, Transport};
 
 use super::dumbbell::SmallCase;
 use super::graphs::{self, SmallGraph};
@@ -157,7 +157,7 @@ fn in_any_order(mut draft: Draft) -> Draft {
 }
 
 /// Cases of the kernels with Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again, drops without trimming, messages of a task
-/// graph, and ports with queues of their own under another congestion control.
+/// graph, and ports with queues of their own under another congestion control, and receiver credit with and without a window.
 pub fn ultra_ethernet() -> Vec<KernelCase> {
     let mut recycling = trims();
     recycling.case.transport.recycles_paths = true;
@@ -171,7 +171,17 @@ pub fn ultra_ethernet() -> Vec<KernelCase> {
     other.case.transport.port_queue_per_100g = 12_000;
     other.name += ", queues of ports";
     let resumed = trims().resumed_after(60);
-    built(vec![trims(), recycling, dropping, messages, other, resumed])
+    let credit = ReceiverCredit { burst_packets: 20, window_packets: 30, grant_packets: 4, stretch_q16: 66_198 };
+    let mut both = trims();
+    both.case.transport.credit = Some(credit);
+    both.name += ", receiver credit";
+    let mut alone = trims();
+    (alone.case.transport.cc, alone.case.transport.credit) = (Cc::Rccc, Some(credit));
+    alone.name = name(Cc::Rccc, "with trimmed packets");
+    let mut pulled = with_graph("all-to-all", graphs::all_to_all(60_000), Cc::Nscc, false);
+    pulled.case.transport = alone.case.transport.clone();
+    pulled.name += ", receiver credit";
+    built(vec![trims(), recycling, dropping, messages, other, resumed, both, alone, pulled])
 }
 
 /// An incast under NSCC, whose packets find the queue of their port full.

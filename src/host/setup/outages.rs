@@ -31,11 +31,16 @@ pub(crate) struct CrossingFlows<'a> {
 /// The outages of an experiment, with the links that they take down.
 ///
 /// # Errors
-/// An outage names what the network does not have, or a link between two hosts.
+/// An outage names what the network does not have, a link between two hosts, or one that fails during a run with receiver credit.
 pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Conflict> {
     let texts = &config.topology.outages;
     let names = if texts.is_empty() { Vec::new() } else { net.names() };
+    let loses_credit = config.values.bool(KeyId::ReceiverCredit) && !config.is_flow_level();
     let outage = |(number, text): (u64, &OutageText)| {
+        if loses_credit && text.down_ps.is_some() {
+            let why = "credit that is lost with a link is never given again: without transport.receiver_credit, or a link that is down from the start";
+            return Err(Conflict { job: None, key: KeyId::Outages, why: format!("`{}`: {why}", text.text) });
+        }
         let found = links_of(net, &names, &text.part, &|_| true, (config.seed, number));
         let links = found.and_then(|links| switched(net, links)).map_err(|why| Conflict {
             job: None,

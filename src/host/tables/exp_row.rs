@@ -110,6 +110,7 @@ pub(super) fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
     e.nscc_fast_q16 = tr.nscc.fast_q16;
     e.nscc_md_q32 = tr.nscc.md_q32;
     if let Some(credit) = tr.credit {
+        e.credit_burst = credit.burst_packets;
         e.credit_window = credit.window_packets;
         e.credit_grant = credit.grant_packets;
         e.credit_stretch_q16 = credit.stretch_q16;

@@ -13,7 +13,7 @@ pub fn begin(t: &mut Tables, f: FlowIdx) {
     let e = &t.exps[0];
     let tx = &mut t.flow_tx[f];
     if takes_credit(e) && tx.lost == 0 && tx.snd_nxt >= tx.size {
-        tx.credit = e.credit_window;
+        tx.credit = e.credit_burst;
     }
 }
 
@@ -55,14 +55,14 @@ pub fn on_want(t: &mut Tables, n: NicIdx, f: FlowIdx, want: u32, trimmed: bool, 
     // Its credit has brought nothing.
     rx.wanted += u32::from(trimmed);
     if rx.wanted > 0 && !waited {
-        join(t, n, f);
+        wait_for_grant(t, n, f);
     }
     let row = &t.nics[n];
     row.waiting.is_some() && row.timer == NEVER && grant(t, n, event)
 }
 
 /// Appends queue pair `f` to those of NIC `n` that wait for a grant.
-fn join(t: &mut Tables, n: NicIdx, f: FlowIdx) {
+fn wait_for_grant(t: &mut Tables, n: NicIdx, f: FlowIdx) {
     let last = t.nics[n].waiting;
     t.nics[n].waiting = f;
     if last.is_none() {
@@ -101,7 +101,7 @@ pub fn grant(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     let f = take_first(t, n);
     let e = &t.exps[0];
     let (grant, ack_bytes) = (e.credit_grant, e.ack_bytes);
-    let gap = mul_shr(u64::from(grant) * t.nics[n].tx_full, e.credit_stretch_q16, 16);
+    let gap = mul_shr(u64::from(grant) * t.nics[n].tx_full, u64::from(e.credit_stretch_q16), 16);
     let rx = &mut t.flow_rx[f];
     rx.given = rx.given.wrapping_add(grant);
     rx.wanted = rx.wanted.saturating_sub(grant);
@@ -113,7 +113,7 @@ pub fn grant(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     t.details[p].seq = u64::from(given);
     t.details[p].sent_at = event.t;
     if waits {
-        join(t, n, f);
+        wait_for_grant(t, n, f);
     }
     queue_answer(t, n, f, p);
     let row = &mut t.nics[n];
