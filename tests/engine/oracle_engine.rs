@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use crate::oracle::{Failure, Opts, Order, simulate};
-use crate::reached::{Reach, Reached};
+use crate::reached::{Credit, Reach, Reached};
 use crate::support;
 use crate::support::{Case, engine, random};
 use hyperfold_columns::{NEVER, OwnedTables, Port, Wire, kind, meta, status};
@@ -68,6 +68,7 @@ fn reach(case: &Case, seen: &Seen) -> Reach {
         gave_up: seen.gave_up,
         ended: seen.finish_ps.iter().all(Option::is_some),
         outlives: first_down < seen.finish_ps.iter().copied().max().flatten(),
+        credit: Credit::of_case(&case.transport, case.flows.iter().map(|f| f.bytes).max().unwrap_or(0)),
     }
 }
 
@@ -145,6 +146,7 @@ fn engine_and_oracle_agree_on_ultra_ethernet() {
     let met = compare(random::UEC, random::UEC + 400);
     println!("400 cases: {met:?}");
     assert!(met.lost > 100 && met.recovered > 80 && met.marked > 40 && met.gave_up > 20 && met.cut > 10, "{met:?}");
+    assert!(met.credited > 100 && met.credited_ended > 80 && met.pulled_ended > 60, "{met:?}");
 }
 
 /// The case, with links that fail at the very instant at which a packet arrives for a paused port: those of all ports that are paused then, the highest port

@@ -1,7 +1,7 @@
 //! The CPU engine against the oracle on task graphs: those that people write, under every congestion control and every way to lose or pause, and random ones.
 
 use crate::oracle::{Failure, Opts, Order, Times, simulate_tasks};
-use crate::reached::{Reach, Reached};
+use crate::reached::{Credit, Reach, Reached};
 use crate::support;
 use crate::support::random::{CHANGES, SELECTIVE, SLOW, SWIFT, UEC};
 use crate::support::tasks::TaskCase;
@@ -124,7 +124,10 @@ fn compare(c: &TaskCase, name: &str, divisors: &[u64]) -> Seen {
     expected
 }
 
-fn reach(seen: &Seen) -> Reach {
+fn reach(c: &TaskCase, seen: &Seen) -> Reach {
+    let message = |work: Work| if let Work::Message { bytes, .. } = work { bytes } else { 0 };
+    let messages = c.graph.tasks.iter().map(|task| message(task.work));
+    let largest = messages.chain(c.case.flows[..c.first_qp].iter().map(|f| f.bytes)).max();
     Reach {
         pauses: seen.pfc_pauses,
         marks: seen.ecn_marks,
@@ -133,6 +136,7 @@ fn reach(seen: &Seen) -> Reach {
         gave_up: seen.gave_up,
         ended: seen.tasks.iter().all(|t| t.done.is_some()) && seen.finish_ps.iter().all(Option::is_some),
         outlives: true,
+        credit: Credit::of_case(&c.case.transport, largest.unwrap_or(0)),
     }
 }
 
@@ -142,7 +146,7 @@ fn compare_random(from: u64, to: u64) -> Reached {
     for seed in from..to {
         let case = random_tasks::case(seed);
         let seen = compare(&case, &format!("seed {seed}"), &[1, 2 + seed % 2]);
-        reached.note(reach(&seen));
+        reached.note(reach(&case, &seen));
     }
     reached
 }
@@ -178,6 +182,7 @@ fn engine_and_oracle_agree_on_task_graphs_under_ultra_ethernet() {
     let met = compare_random(UEC, UEC + 400);
     println!("400 graphs: {met:?}");
     assert!(met.lost > 60 && met.recovered > 40 && met.marked > 40 && met.gave_up > 5, "{met:?}");
+    assert!(met.credited > 100 && met.credited_ended > 80 && met.pulled_ended > 60, "{met:?}");
 }
 
 /// Both could misread the semantics in the same way; not what anybody can reckon.

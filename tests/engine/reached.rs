@@ -1,5 +1,7 @@
 //! What random cases reached, so that a test says when its cases no longer meet what they are for.
 
+use hyperfold_network::transport::Transport;
+
 /// What one case came to.
 #[derive(Clone, Copy, Debug)]
 pub struct Reach {
@@ -13,6 +15,29 @@ pub struct Reach {
     pub ended: bool,
     /// Whether something was still to be done when a link failed.
     pub outlives: bool,
+    pub credit: Credit,
+}
+
+/// What receiver credit had to do in a case.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Credit {
+    /// There was none.
+    Without,
+    /// No message was larger than what senders have at first.
+    Unasked,
+    /// A message needed PULLs.
+    Pulled,
+}
+
+impl Credit {
+    /// `largest_bytes`: those of the largest message.
+    pub fn of_case(t: &Transport, largest_bytes: u64) -> Self {
+        match t.credit {
+            None => Credit::Without,
+            Some(credit) if largest_bytes.div_ceil(t.payload as u64) > credit.window_packets as u64 => Credit::Pulled,
+            Some(_) => Credit::Unasked,
+        }
+    }
 }
 
 /// How many cases reached what.
@@ -30,6 +55,12 @@ pub struct Reached {
     pub outlived: u32,
     /// Never ended, though nobody gave up.
     pub stuck: u32,
+    /// Had receiver credit.
+    pub credited: u32,
+    /// The same, and all ended.
+    pub credited_ended: u32,
+    /// The same, and a message was larger than the credit that senders have at first.
+    pub pulled_ended: u32,
 }
 
 impl Reached {
@@ -42,6 +73,9 @@ impl Reached {
         self.gave_up += u32::from(case.gave_up);
         self.cut += u32::from(cut);
         self.outlived += u32::from(cut && case.ended && case.outlives);
+        self.credited += u32::from(case.credit != Credit::Without);
+        self.credited_ended += u32::from(case.credit != Credit::Without && case.ended);
+        self.pulled_ended += u32::from(case.credit == Credit::Pulled && case.ended);
         self.stuck += u32::from(!case.ended && !case.gave_up);
     }
 }

@@ -83,7 +83,7 @@ pub struct News {
 impl CcState {
     pub fn new(t: &Transport, rate_max: u64, rtt_ps: u64) -> Self {
         match t.cc {
-            Cc::None => CcState::None,
+            Cc::None | Cc::Rccc => CcState::None,
             Cc::Dcqcn => CcState::Dcqcn(Dcqcn::default()),
             Cc::Hpcc => CcState::Hpcc(Hpcc {
                 u_q48: ONE_Q48,

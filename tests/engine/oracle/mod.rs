@@ -14,6 +14,7 @@ mod any_order;
 mod arith;
 mod cc;
 mod changes;
+mod credit;
 mod graph;
 mod nic;
 mod nscc;
@@ -76,6 +77,8 @@ pub struct Outcome {
     pub lost: Vec<u64>,
     /// The largest egress queue of a switch (data and ACK bytes), right after a packet joined it.
     pub max_queue_bytes: u64,
+    /// PULLs that receivers made.
+    pub pulls: u64,
     /// Bytes sent by the port of each arc, pause frames included.
     pub tx_bytes: Vec<u64>,
     /// By task of the graph.
@@ -119,6 +122,7 @@ struct Sim<'a> {
     pfc_frames: u64,
     drops: u64,
     max_queue_bytes: u64,
+    pulls: u64,
 }
 
 impl<'a> Sim<'a> {
@@ -146,6 +150,7 @@ impl<'a> Sim<'a> {
             pfc_frames: 0,
             drops: 0,
             max_queue_bytes: 0,
+            pulls: 0,
         };
         for flow in &case.flows[..first_qp] {
             sim.queue.push(Lineage::of_start(Some(flow.id)), flow.start_ps, Event::Start(flow.id));
@@ -197,7 +202,7 @@ impl<'a> Sim<'a> {
                 self.kick(arc);
             }
             Event::Arrive(arc, outages) => self.arrive(arc, outages),
-            Event::Pace(nic, generation) => self.pacing_timer(nic, generation),
+            Event::Pace(nic, generation) => self.nic_timer(nic, generation),
             Event::CcTimer(flow, timer, generation) => self.dcqcn_timer(flow, timer, generation),
             Event::Rto(flow) => self.rto_timer(flow),
             Event::Start(flow) => self.start_flow(flow),
@@ -230,6 +235,11 @@ impl<'a> Sim<'a> {
             Item::Packet(packet) if is_switch => self.forward(at, packet),
             Item::Packet(packet) => self.deliver(at, packet),
         }
+    }
+
+    /// The link of this port leads to a host.
+    fn leads_to_host(&self, arc: ArcIdx) -> bool {
+        !self.ports[(arc ^ 1) as usize].is_switch
     }
 
     fn kick(&mut self, arc: ArcIdx) {
@@ -268,6 +278,7 @@ impl<'a> Sim<'a> {
             drops: self.drops,
             lost: self.ports.iter().map(|p| p.lost).collect(),
             max_queue_bytes: self.max_queue_bytes,
+            pulls: self.pulls,
             tx_bytes: self.ports.iter().map(|p| p.tx_bytes).collect(),
             tasks: self.tasks.times(),
         }

@@ -13,14 +13,23 @@ use super::{Event, Failure, Lineage, Sim};
 
 #[derive(Clone, Debug, Default)]
 pub struct Nic {
-    acks: VecDeque<Packet>,
+    /// Answers to data, and PULLs.
+    pub acks: VecDeque<Packet>,
+    /// Queue pairs (flows) whose senders want credit, in the order in which they get it.
+    pub waiting: VecDeque<u32>,
     /// Queue pairs (flows) in order of creation, and the index of the one served last.
     pub order: Vec<u32>,
     rr: usize,
-    /// When the pacing timer is armed for.
+    /// When the timer is armed for: to send what is paced, or to grant credit.
     armed: Option<u64>,
     /// Timers armed so far; only the event of the latest counts.
     generation: u64,
+}
+
+impl Nic {
+    pub fn is_armed(&self) -> bool {
+        self.armed.is_some()
+    }
 }
 
 /// The path that packet number `number` of a flow takes in this direction.
@@ -37,14 +46,16 @@ impl Sim<'_> {
     pub(super) fn start_flow(&mut self, flow: u32) {
         let sender = &mut self.senders[flow as usize];
         sender.next_avail = self.now;
+        sender.begin_burst();
         let nic = sender.nic;
         self.nics[nic as usize].order.push(flow);
         self.kick(nic);
     }
 
-    pub(super) fn pacing_timer(&mut self, nic: ArcIdx, generation: u64) {
+    pub(super) fn nic_timer(&mut self, nic: ArcIdx, generation: u64) {
         if self.nics[nic as usize].generation == generation {
             self.nics[nic as usize].armed = None;
+            self.grant(nic);
             self.kick(nic);
         }
     }
@@ -104,7 +115,7 @@ impl Sim<'_> {
         for k in 1..=n {
             let index = (state.rr + k) % n;
             let sender = &self.senders[state.order[index] as usize];
-            let sendable = !paused && sender.has_next() && !sender.window_bound(t);
+            let sendable = !paused && sender.has_next() && !sender.window_bound(t) && !sender.lacks_credit();
             if sendable && sender.next_avail <= self.now {
                 found = Some(index);
                 break;
@@ -131,7 +142,7 @@ impl Sim<'_> {
         let seq = sender.next_position();
         let payload = (t.payload as u64).min(sender.message_end(seq) - seq) as u32;
         let entropy = sender.choose_path(t, flow, routes.count(Kind::Data));
-        let packet = Packet {
+        let mut packet = Packet {
             kind: Kind::Data,
             flow,
             seq,
@@ -143,6 +154,7 @@ impl Sim<'_> {
             entropy,
             trim: Trim::Not,
             asks: sender.asks(seq, payload),
+            credit: 0,
             marked: false,
             cnp: false,
             ts: self.now,
@@ -151,6 +163,7 @@ impl Sim<'_> {
             in_port: nic,
         };
         sender.note_sent(seq, payload);
+        packet.credit = sender.pay(self.nics[nic as usize].order.len());
         sender.last_wire = packet.wire;
         let pace = if t.rate_bound { sender.rate } else { line_rate };
         sender.next_avail = self.now + tx(packet.wire, pace, t.clock_ps);
@@ -174,7 +187,11 @@ impl Sim<'_> {
 
     /// A packet arrived at the host that `nic` belongs to.
     pub(super) fn deliver(&mut self, nic: ArcIdx, packet: Packet) {
-        if packet.kind == Kind::Data { self.receive(nic, &packet) } else { self.acknowledged(nic, &packet) }
+        match packet.kind {
+            Kind::Data => self.receive(nic, &packet),
+            Kind::Pull => self.pulled(nic, &packet),
+            Kind::Ack | Kind::Nack => self.acknowledged(nic, &packet),
+        }
     }
 
     fn receive(&mut self, nic: ArcIdx, data: &Packet) {
@@ -183,7 +200,11 @@ impl Sim<'_> {
         let ends = &self.senders[data.flow as usize].ends;
         let Some(kind) = receiver.answer(t, ends, data, self.now) else {
             let expected = receiver.expected;
+            let granted = self.note_want(nic, data);
             self.messages_arrived(data.flow, expected);
+            if granted {
+                self.kick(nic);
+            }
             return;
         };
         let cnp = data.marked && (t.cnp_interval_ps == 0 || self.now >= receiver.cnp_t);
@@ -204,6 +225,7 @@ impl Sim<'_> {
             entropy: 0,
             trim: Trim::Not,
             asks: false,
+            credit: 0,
             marked: false,
             cnp,
             ts: data.ts,
@@ -215,6 +237,7 @@ impl Sim<'_> {
         assert_eq!(routes.path(kind, ack.path)[0], nic, "the ACK path's NIC");
         let expected = receiver.expected;
         self.nics[nic as usize].acks.push_back(ack);
+        self.note_want(nic, data);
         self.messages_arrived(data.flow, expected);
         self.kick(nic);
     }

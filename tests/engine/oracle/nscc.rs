@@ -180,13 +180,13 @@ impl NsccState {
         }
     }
 
-    /// A NACK that is not old answers a packet of `rtt` ago.
-    fn nack(&mut self, rtt: u64, quick: Quick) {
+    /// A NACK that is not old answers a packet of `rtt` ago. `keeps_window`: the receiver limits its own link already.
+    fn nack(&mut self, rtt: u64, quick: Quick, keeps_window: bool) {
         self.base = self.base.min(rtt);
         self.average(self.constants.rtt_ps);
         self.seen += self.mtu;
         self.armed = true;
-        if !self.quick_adaptation(quick) {
+        if !self.quick_adaptation(quick) && !keeps_window {
             self.cwnd = self.cwnd.saturating_sub(self.mtu);
         }
         self.clamp();
@@ -212,7 +212,7 @@ impl Sim<'_> {
         let loss = answer.kind == Kind::Nack;
         let quick = Quick { now, q: 0, marked: loss || answer.echo.marked, loss, inflight };
         match answer.kind {
-            Kind::Nack => cc.nack(rtt, quick),
+            Kind::Nack => cc.nack(rtt, quick, answer.echo.last_hop && self.case.transport.credit.is_some()),
             _ => cc.ack(news.acked / payload, rtt, quick),
         }
     }

@@ -34,6 +34,8 @@ pub enum Kind {
     Data,
     Ack,
     Nack,
+    /// Tells a sender of credit.
+    Pull,
 }
 
 /// Whether a switch has cut a data packet's payload off.
@@ -63,6 +65,8 @@ pub struct Packet {
     pub trim: Trim,
     /// Data: it asks for an ACK.
     pub asks: bool,
+    /// Data: what its sender wants in all. PULL: what the receiver has given in all.
+    pub credit: u64,
     pub marked: bool,
     pub cnp: bool,
     pub ts: u64,

@@ -1,6 +1,6 @@
 //! Switch ports with queues of their own: a FIFO of data, before it one of control packets; what finds no space is trimmed or dropped.
 
-use hyperfold_network::topology::{ArcIdx, NodeKind};
+use hyperfold_network::topology::ArcIdx;
 
 use super::Sim;
 use super::port::{Item, Kind, Packet, Trim};
@@ -9,7 +9,7 @@ use super::port::{Item, Kind, Packet, Trim};
 const CONTROL_TURNS: u32 = 100;
 
 impl Packet {
-    /// ACKs, NACKs and trimmed data.
+    /// ACKs, NACKs, PULLs and trimmed data.
     fn is_control(&self) -> bool {
         self.kind != Kind::Data || self.trim != Trim::Not
     }
@@ -53,9 +53,7 @@ impl Sim<'_> {
     }
 
     fn trim(&mut self, egress: ArcIdx, mut victim: Packet) {
-        let net = &self.case.network;
-        let leads_to_host = net.nodes[net.arc_from(egress ^ 1) as usize].kind == NodeKind::Host;
-        victim.trim = if leads_to_host { Trim::LastHop } else { Trim::Midway };
+        victim.trim = if self.leads_to_host(egress) { Trim::LastHop } else { Trim::Midway };
         victim.wire = self.case.transport.ack_bytes;
         victim.payload = 0;
         self.ports[egress as usize].control.push_back(victim);

@@ -3,6 +3,7 @@
 use hyperfold_network::transport::{LossRecovery, Transport};
 
 use super::any_order::Placed;
+use super::credit::Debt;
 use super::port::{Kind, Packet};
 use super::uec::Held;
 
@@ -19,6 +20,7 @@ pub struct Receiver {
     pub(super) placed: Placed,
     /// Under Ultra Ethernet.
     pub(super) held: Held,
+    pub(super) debt: Debt,
     pub(super) cnp_t: u64,
     pub(super) sent: u32,
 }
@@ -33,6 +35,7 @@ impl Receiver {
             beyond: None,
             placed: Placed::default(),
             held: Held::default(),
+            debt: Debt::default(),
             cnp_t: 0,
             sent: 0,
         }

@@ -7,6 +7,7 @@ use super::Case;
 use super::any_order::Scoreboard;
 use super::arith::mul_div;
 use super::cc::CcState;
+use super::credit::Purse;
 use super::port;
 use super::uec::{Books, Entropies};
 
@@ -58,6 +59,8 @@ pub struct Sender {
     pub(super) any_order: Option<Scoreboard>,
     /// Under Ultra Ethernet.
     pub uec: Option<Books>,
+    /// With receiver credit.
+    pub purse: Option<Purse>,
     pub entropies: Entropies,
     pub cc: CcState,
     pub finish_ps: Option<u64>,
@@ -92,6 +95,7 @@ impl Sender {
             deadline_queued: false,
             any_order: (case.transport.loss_recovery == LossRecovery::Selective).then(|| Scoreboard::new(case, flow)),
             uec: (case.transport.loss_recovery == LossRecovery::Uec).then(|| Books::new(case)),
+            purse: Purse::new(&case.transport),
             entropies: Entropies::default(),
             cc: CcState::new(&case.transport, rate_max, case.rtt[flow].rtt_ps),
             finish_ps: None,
@@ -119,6 +123,7 @@ impl Sender {
 
     /// A message of `bytes` is posted. Where packets may arrive in any order, it begins with a packet's position.
     pub fn post(&mut self, bytes: u64) {
+        self.before_post();
         let mut begin = self.size;
         if let Some(scoreboard) = &self.any_order {
             begin = scoreboard.up(begin);

@@ -225,7 +225,7 @@ impl Sim<'_> {
 
     /// The marking test with the queue as it is now; a draw is made only on the slope.
     pub(super) fn draw_mark(&mut self, arc: ArcIdx) -> bool {
-        if !self.case.transport.ecn {
+        if !self.case.transport.ecn || self.never_marks(arc) {
             return false;
         }
         let port = &self.ports[arc as usize];

@@ -77,6 +77,11 @@ impl Books {
         (snd_nxt - snd_una) / self.payload - self.sacked.len() as u64 - self.lost.len() as u64
     }
 
+    /// Packets to send again and those that were never sent, where `size` bytes are posted.
+    pub fn packets_left(&self, snd_nxt: u64, size: u64) -> u64 {
+        self.lost.len() as u64 + size.saturating_sub(snd_nxt).div_ceil(self.payload)
+    }
+
     fn knows(&self, s: u64) -> bool {
         self.sacked.contains(&s) || self.lost.contains(&s)
     }
@@ -155,7 +160,7 @@ impl Sender {
         let flight = books.flight(self.snd_una, self.snd_nxt);
         let again = seq < self.snd_nxt;
         let last = books.lost.is_empty() && seq + payload as u64 >= self.size;
-        again || last || !self.has_space(books, flight + 2)
+        again || last || self.spends_last_credit() || !self.has_space(books, flight + 2)
     }
 
     /// The congestion window has space for `packets`.
@@ -286,15 +291,20 @@ impl Sim<'_> {
     /// An event for a deadline: that in force, or one of before.
     pub(super) fn rto_by_books(&mut self, flow: u32) {
         let sender = &mut self.senders[flow as usize];
-        if sender.deadline != Some(self.now) || sender.snd_una == sender.snd_nxt || self.gives_up(flow) {
+        if sender.deadline != Some(self.now) || sender.snd_una == sender.snd_nxt {
             return;
         }
-        let sender = &mut self.senders[flow as usize];
         let books = sender.uec.as_mut().expect("there are books");
         let k = books.lose_all(sender.snd_una, sender.snd_nxt);
-        sender.cc.timed_out(k);
         sender.deadline = None;
         let nic: ArcIdx = sender.nic;
+        if k > 0 {
+            sender.cc.timed_out(k);
+            sender.spare_one();
+            if self.gives_up(flow) {
+                return;
+            }
+        }
         self.kick(nic);
     }
 }
