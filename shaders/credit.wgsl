@@ -5,7 +5,7 @@
 fn begin(f: u32) {
     let tx = flow_base + f;
     if takes_credit() && flow_tx[tx].lost == 0u && flow_tx[tx].snd_nxt >= flow_tx[tx].size {
-        flow_tx[tx].credit = exps[exp_row].credit_burst;
+        flow_tx[tx].credit = max(flow_tx[tx].credit, exps[exp_row].credit_burst);
     }
 }
 
@@ -24,7 +24,7 @@ fn spend(tx: u32, seq: u64, sharing: u32) -> u64 {
     if needed > credit {
         demand = max((needed - credit) / sharing, 1u);
     }
-    let want = (flow_tx[tx].pulled + demand) & PSN_WANT_MASK;
+    let want = (flow_tx[tx].pulled - flow_tx[tx].nacked + demand) & PSN_WANT_MASK;
     return seq | (u64(want) << PSN_OFFSET_SHIFT);
 }
 
@@ -40,18 +40,20 @@ fn on_pull(p: u32) {
     }
 }
 
-// A data packet of queue pair `f` wants credit, at NIC `n` of the receiver. Returns whether credit was given.
-fn on_want(n: u32, f: u32, want: u32, trimmed: bool, event: EventKey) -> bool {
+// A data packet of queue pair `f` wants credit, at NIC `n` of the receiver; `nacked`: it was answered with a NACK. Returns whether credit was given.
+fn on_want(n: u32, f: u32, want: u32, nacked: bool, event: EventKey) -> bool {
     let rx = flow_base + f;
     var wanted = flow_rx[rx].wanted;
     let waited = wanted > 0u;
-    let beyond = (want - flow_rx[rx].given) & PSN_WANT_MASK;
-    if beyond <= PSN_WANT_MASK / 2u {
-        wanted = max(wanted, beyond);
-    }
-    if trimmed {
+    if nacked {
         // Its credit has brought nothing.
         wanted += 1u;
+        flow_rx[rx].nacks += 1u;
+    }
+    // What its sender does not know yet is neither given nor lost twice.
+    let beyond = (want - (flow_rx[rx].given - flow_rx[rx].nacks)) & PSN_WANT_MASK;
+    if beyond <= PSN_WANT_MASK / 2u {
+        wanted = max(wanted, beyond);
     }
     flow_rx[rx].wanted = wanted;
     if wanted > 0u && !waited {

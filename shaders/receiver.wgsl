@@ -51,27 +51,6 @@ fn is_ack_due(rx: u32) -> bool {
     return milestone || expected % exps[exp_row].chunk == 0lu || expected >= flow_rx[rx].msg_end;
 }
 
-// Gives answer `p` of queue pair `f` its path, and appends it to the answers of NIC `n`.
-fn queue_answer(n: u32, f: u32, p: u32) {
-    let rx = flow_base + f;
-    let pk = packet_base + p;
-    var path = flow_rx[rx].path_first;
-    let n_paths = flow_rx[rx].n_paths;
-    if n_paths > 1u {
-        path += path_of(flow_rx[rx].flow_id, flow_rx[rx].n_acks, 1u, n_paths) * flow_rx[rx].path_len;
-    }
-    packets[pk].path = path;
-    flow_rx[rx].n_acks += 1u;
-    packets[pk].next = NONE;
-    let tail = nics[nic_base + n].ack_tail;
-    nics[nic_base + n].ack_tail = p;
-    if tail == NONE {
-        own.ack_head = p;
-    } else {
-        packets[packet_base + tail].next = p;
-    }
-}
-
 // Data packet `p` has arrived whole at NIC `n`. Returns whether an answer or credit was queued; the data packet's record becomes the
 // answer, or is held until the next one.
 fn on_data(n: u32, p: u32, event: EventKey) -> bool {
@@ -81,7 +60,6 @@ fn on_data(n: u32, p: u32, event: EventKey) -> bool {
     let rx = flow_base + f;
     let payload = packets[pk].payload;
     var seq = details[pk].seq;
-    let trimmed = (packets[pk].meta_ & META_TRIMMED) != 0u;
     var want = 0u;
     if takes_credit() {
         want = u32(seq >> PSN_OFFSET_SHIFT);
@@ -128,7 +106,7 @@ fn on_data(n: u32, p: u32, event: EventKey) -> bool {
     if !due {
         packets[pk].next = flow_rx[rx].held;
         flow_rx[rx].held = p;
-        return takes_credit() && on_want(n, f, want, trimmed, event);
+        return takes_credit() && on_want(n, f, want, false, event);
     }
     let old_meta = packets[pk].meta_;
     var new_meta = exp_ack_bytes | (answer << META_KIND_SHIFT);
@@ -153,7 +131,7 @@ fn on_data(n: u32, p: u32, event: EventKey) -> bool {
     }
     queue_answer(n, f, p);
     if takes_credit() {
-        on_want(n, f, want, trimmed, event);
+        on_want(n, f, want, answer == KIND_NACK, event);
     }
     return true;
 }

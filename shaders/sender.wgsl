@@ -13,6 +13,10 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
     let f = packets[pk].flow;
     let meta_word = packets[pk].meta_;
     let cnp = (meta_word & META_CNP) != 0u;
+    let nack = packet_kind(meta_word) == KIND_NACK;
+    if nack && takes_credit() {
+        flow_tx[flow_base + f].nacked += 1u;
+    }
     if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
         let oldest = flow_tx[flow_base + f].msg_ack;
         let sent_at = details[pk].sent_at;
@@ -20,7 +24,6 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
         var seq = details[pk].seq;
         var news: News;
         var uec_news: UecNews;
-        let nack = packet_kind(meta_word) == KIND_NACK;
         if is_uec() {
             uec_news = uec_on_answer(f, p);
             news = News(uec_news.packets * u64(exp_payload), false);

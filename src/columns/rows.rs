@@ -540,6 +540,10 @@ rows! {
         credit: u32,
         /// Receiver credit: packets that its receiver has given credit for so far, as far as it knows.
         pulled: u32,
+        /// Receiver credit: number of NACKs that have come.
+        nacked: u32,
+        /// Fills the row; always 0.
+        pad0: u32,
     }
 
     /// A queue pair at its receiver. Only its destination NIC writes it.
@@ -584,8 +588,8 @@ rows! {
         wanted: u32,
         /// Receiver credit: the next queue pair of its NIC that waits for a grant.
         next_waiting: FlowIdx,
-        /// Fills the row; always 0.
-        pad0: u32,
+        /// Receiver credit: number of NACKs that it has sent.
+        nacks: u32,
     }
 
     /// An action of a rank: it takes time, or posts a message. Only its owner writes it, except `got`, which the receiving NIC writes.

@@ -34,7 +34,7 @@ impl Credit {
     pub fn of_case(t: &Transport, largest_bytes: u64) -> Self {
         match t.credit {
             None => Credit::Without,
-            Some(credit) if largest_bytes.div_ceil(t.payload as u64) > credit.window_packets as u64 => Credit::Pulled,
+            Some(credit) if largest_bytes.div_ceil(t.payload as u64) > credit.burst_packets as u64 => Credit::Pulled,
             Some(_) => Credit::Unasked,
         }
     }

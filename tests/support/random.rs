@@ -128,7 +128,7 @@ pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindo
         transport.pfc = rng.chance(50);
         if transport.pfc {
             // Enough for every headroom.
-            transport.buffer_bytes += 2 << 20;
+            transport.buffer_bytes += 4 << 20;
             transport.tier_buffers = None;
         }
     }
@@ -148,7 +148,8 @@ pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindo
     let rate = rng.pick(&[100 * GBPS, 400 * GBPS]);
     transport.nscc = Nscc::of_network(longest, rate, transport.payload, target_ps, transport.trimming);
     transport.nscc.low_ps = rng.pick(&[1_000_000, 200_000]);
-    if rng.chance(50) {
+    // A shared buffer without PFC may drop credit, which is refused.
+    if rng.chance(50) && (transport.pfc || transport.port_queue_per_100g > 0) {
         let window_packets = rng.pick(&[1, 4, 20, 150]);
         transport.credit = Some(ReceiverCredit {
             burst_packets: if rng.chance(70) { window_packets } else { 1 },

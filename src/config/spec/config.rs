@@ -430,6 +430,10 @@ fn check_ultra_ethernet(v: &Values) -> Result<(), Conflict> {
             "transport.cc = \"rccc\" is receiver credit: true, or another transport.cc",
         );
     }
+    if uec && v.bool(KeyId::ReceiverCredit) && !v.bool(KeyId::PortQueue) && !v.bool(KeyId::Pfc) {
+        let why = "a shared buffer without PFC may drop credit, which is never given again: transport.port_queue = true, or transport.pfc = true";
+        return fail(KeyId::ReceiverCredit, why);
+    }
     if v.bool(KeyId::PortQueue) && v.is(KeyId::Cc, "hpcc") {
         return fail(KeyId::PortQueue, "hpcc reads the queues of a shared buffer: false");
     }

@@ -131,6 +131,8 @@ macro_rules! for_each_key {
             MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Derived(derive::min_rate_mbps, "1000; with swift 10"), |v| packets(v) && !cc(v, "none") && !ultra_ethernet(v), "least rate of a flow; where it is not given, at most the NIC's";
             LossRecovery "transport.loss_recovery" one_of(&["adapter", "ns3", "selective", "uec"], &[]), D::Derived(derive::loss_recovery, "adapter; with nscc and rccc uec"), packets,
                 "\"adapter\" goes back N: one NACK a gap, halves what may be outstanding; \"ns3\" goes back N as the reference, a file of transport.config sets it; \"selective\": receivers take packets in any order, only missing ones are sent again; \"uec\": the same as Ultra Ethernet does it";
+            ReceiverCredit "transport.receiver_credit" KeyKind::Bool, D::Derived(derive::is_rccc, "true with rccc"), |v| packets(v) && ultra_ethernet(v),
+                "a sender sends no packet for which its receiver has not given credit; with nscc its window limits it too";
             PsnRange "transport.psn_range" int(0, 1_048_544), D::Int(0), |v| packets(v) && (v.is(KeyId::LossRecovery, "selective") || v.is(KeyId::LossRecovery, "uec")),
                 "most packets between the oldest that is not acknowledged and the next new one, rounded up to a multiple of 32; 0: four bandwidth-delay products, from 64 to 1048544";
             PacketThreshold "transport.packet_threshold" int(0, 1_048_544), D::Int(0), |v| packets(v) && v.is(KeyId::LossRecovery, "selective"),
@@ -165,8 +167,6 @@ macro_rules! for_each_key {
             TimelyRaiMbps "transport.timely.rai_mbps" RATE_MBPS, D::None("100 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "timely"), "additive increase";
             TimelyRhaiMbps "transport.timely.rhai_mbps" RATE_MBPS, D::None("500 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "timely"), "hyper increase";
             NsccTargetUs "transport.nscc.target_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && cc(v, "nscc"), "queueing delay that is aimed at; 0: three quarters of the network's round trip with trimming, else all of it";
-            ReceiverCredit "transport.receiver_credit" KeyKind::Bool, D::Derived(derive::is_rccc, "true with rccc"), |v| packets(v) && ultra_ethernet(v),
-                "a sender sends no packet for which its receiver has not given credit; with nscc its window limits it too";
             CreditBurstPackets "transport.credit.burst_packets" int(0, 262_144), D::Int(0), receiver_credit,
                 "packets that a burst may send before its receiver gives credit, at most credit.window_packets; 0: one and a half bandwidth-delay products";
             CreditWindowPackets "transport.credit.window_packets" int(0, 262_144), D::Int(0), receiver_credit,

@@ -19,7 +19,7 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 26] = [
+const FILES: [&str; 27] = [
     include_str!("../../../shaders/bindings.wgsl"),
     include_str!("../../../shaders/math.wgsl"),
     include_str!("../../../shaders/key.wgsl"),
@@ -35,6 +35,7 @@ const FILES: [&str; 26] = [
     include_str!("../../../shaders/stream.wgsl"),
     include_str!("../../../shaders/any_order.wgsl"),
     include_str!("../../../shaders/selective.wgsl"),
+    include_str!("../../../shaders/answers.wgsl"),
     include_str!("../../../shaders/uec.wgsl"),
     include_str!("../../../shaders/credit.wgsl"),
     include_str!("../../../shaders/cc/dcqcn.wgsl"),

@@ -16,24 +16,35 @@ const RING: u64 = 1 << 20;
 /// What a sender has of credit, in packets.
 #[derive(Clone, Copy, Debug)]
 pub struct Purse {
-    /// What a burst begins with, and the largest amount that is kept.
+    /// What a burst begins with.
+    burst: u64,
+    /// The largest amount that is kept and asked for.
     window: u64,
     credit: u64,
     /// What the receiver has given in all, as far as PULLs told.
     pulled: u64,
+    /// NACKs that came.
+    nacked: u64,
 }
 
 /// What a receiver has given a sender in all, and what that one wants besides; in packets.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Debt {
     given: u64,
+    nacks: u64,
     wanted: u64,
 }
 
 impl Purse {
     /// Returns `None` where senders need no credit.
     pub fn new(t: &Transport) -> Option<Self> {
-        t.credit.map(|credit| Purse { window: credit.window_packets as u64, credit: 0, pulled: 0 })
+        t.credit.map(|credit| Purse {
+            burst: credit.burst_packets as u64,
+            window: credit.window_packets as u64,
+            credit: 0,
+            pulled: 0,
+            nacked: 0,
+        })
     }
 
     /// A PULL says how much its receiver has given in all.
@@ -47,19 +58,20 @@ impl Purse {
     /// The `want` of a packet after which `need` packets are left, where `m` queue pairs share the NIC.
     fn want(&self, need: u64, m: u64) -> u64 {
         let demand = if need <= self.credit { 0 } else { ((need - self.credit) / m).max(1) };
-        (self.pulled + demand) % RING
+        (self.pulled + RING - self.nacked % RING + demand) % RING
     }
 }
 
 impl Debt {
     /// A data packet came that carries `want`.
-    fn note(&mut self, want: u64, trimmed: bool) {
-        let d = (want + RING - self.given % RING) % RING;
+    fn note(&mut self, want: u64, nacked: bool) {
+        // It took credit and brought nothing.
+        self.wanted += u64::from(nacked);
+        self.nacks += u64::from(nacked);
+        let d = (want + self.nacks + RING - self.given % RING) % RING;
         if d < RING / 2 {
             self.wanted = self.wanted.max(d);
         }
-        // It took credit and brought nothing.
-        self.wanted += u64::from(trimmed);
     }
 
     fn grant(&mut self, packets: u64) {
@@ -79,7 +91,7 @@ impl Sender {
 
     pub fn begin_burst(&mut self) {
         if let Some(purse) = &mut self.purse {
-            purse.credit = purse.window;
+            purse.credit = purse.credit.max(purse.burst);
         }
     }
 
@@ -103,6 +115,13 @@ impl Sender {
         purse.want(need, m as u64)
     }
 
+    /// A NACK came.
+    pub fn count_nack(&mut self) {
+        if let Some(purse) = &mut self.purse {
+            purse.nacked += 1;
+        }
+    }
+
     /// A deadline came at which packets became lost: one may be sent again in any case.
     pub fn spare_one(&mut self) {
         if let Some(purse) = &mut self.purse {
@@ -113,12 +132,12 @@ impl Sender {
 
 impl Sim<'_> {
     /// The receiver at `nic` takes note of what a data packet's sender wants. Returns whether it grants at once.
-    pub(super) fn note_want(&mut self, nic: ArcIdx, data: &Packet) -> bool {
+    pub(super) fn note_want(&mut self, nic: ArcIdx, data: &Packet, nacked: bool) -> bool {
         if self.case.transport.credit.is_none() {
             return false;
         }
         let debt = &mut self.receivers[data.flow as usize].debt;
-        debt.note(data.credit, data.trim != Trim::Not);
+        debt.note(data.credit, nacked);
         let waiting = &mut self.nics[nic as usize].waiting;
         if debt.wanted > 0 && !waiting.contains(&data.flow) {
             waiting.push_back(data.flow);
@@ -147,7 +166,7 @@ impl Sim<'_> {
         self.nics[nic as usize].acks.push_back(pull);
         self.pulls += 1;
         let full = tx(mtu(t) as u32, self.ports[nic as usize].rate_bps, t.clock_ps);
-        self.arm(nic, self.now + mul_shr(packets * full, rules.stretch_q16, 16));
+        self.arm(nic, self.now + mul_shr(packets * full, rules.stretch_q16.into(), 16));
     }
 
     /// A PULL takes a path as answers do.

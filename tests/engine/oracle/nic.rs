@@ -200,7 +200,7 @@ impl Sim<'_> {
         let ends = &self.senders[data.flow as usize].ends;
         let Some(kind) = receiver.answer(t, ends, data, self.now) else {
             let expected = receiver.expected;
-            let granted = self.note_want(nic, data);
+            let granted = self.note_want(nic, data, false);
             self.messages_arrived(data.flow, expected);
             if granted {
                 self.kick(nic);
@@ -237,12 +237,15 @@ impl Sim<'_> {
         assert_eq!(routes.path(kind, ack.path)[0], nic, "the ACK path's NIC");
         let expected = receiver.expected;
         self.nics[nic as usize].acks.push_back(ack);
-        self.note_want(nic, data);
+        self.note_want(nic, data, kind == Kind::Nack);
         self.messages_arrived(data.flow, expected);
         self.kick(nic);
     }
 
     fn acknowledged(&mut self, nic: ArcIdx, ack: &Packet) {
+        if ack.kind == Kind::Nack {
+            self.senders[ack.flow as usize].count_nack();
+        }
         let sender = &self.senders[ack.flow as usize];
         if sender.finish_ps.is_none() {
             let any_order = sender.any_order.is_some();

@@ -1,7 +1,7 @@
 //! Receiver credit (`docs/explanation/model-semantics.md`, "Receiver credit"): a receiver hands out credit at the rate of its NIC, and a sender sends no packet
 //! without it. Twin: `shaders/credit.wgsl`.
 
-use super::receiver::queue_answer;
+use super::answers::queue_answer;
 use super::stream::takes_credit;
 use super::uec::full_wire;
 use crate::cpu::key::{EventKey, lineage};
@@ -13,7 +13,7 @@ pub fn begin(t: &mut Tables, f: FlowIdx) {
     let e = &t.exps[0];
     let tx = &mut t.flow_tx[f];
     if takes_credit(e) && tx.lost == 0 && tx.snd_nxt >= tx.size {
-        tx.credit = e.credit_burst;
+        tx.credit = tx.credit.max(e.credit_burst);
     }
 }
 
@@ -27,7 +27,7 @@ pub fn spend(e: &Exp, tx: &mut FlowTx, seq: u64, sharing: u32) -> u64 {
     }
     let need = need.min(u64::from(e.credit_window)) as u32;
     let demand = if need > tx.credit { ((need - tx.credit) / sharing).max(1) } else { 0 };
-    let want = tx.pulled.wrapping_add(demand) & psn::WANT_MASK;
+    let want = tx.pulled.wrapping_sub(tx.nacked).wrapping_add(demand) & psn::WANT_MASK;
     seq | u64::from(want) << psn::OFFSET_SHIFT
 }
 
@@ -44,16 +44,20 @@ pub fn on_pull(t: &mut Tables, p: PacketIdx) {
     }
 }
 
-/// Handles what a data packet of queue pair `f` wants, at NIC `n` of the receiver. Returns whether credit was given.
-pub fn on_want(t: &mut Tables, n: NicIdx, f: FlowIdx, want: u32, trimmed: bool, event: &EventKey) -> bool {
+/// Handles what a data packet of queue pair `f` wants, at NIC `n` of the receiver; `nacked`: it was answered with a NACK. Returns whether credit was given.
+pub fn on_want(t: &mut Tables, n: NicIdx, f: FlowIdx, want: u32, nacked: bool, event: &EventKey) -> bool {
     let rx = &mut t.flow_rx[f];
     let waited = rx.wanted > 0;
-    let beyond = want.wrapping_sub(rx.given) & psn::WANT_MASK;
+    if nacked {
+        // Its credit has brought nothing.
+        rx.wanted += 1;
+        rx.nacks = rx.nacks.wrapping_add(1);
+    }
+    // What its sender does not know yet is neither given nor lost twice.
+    let beyond = want.wrapping_sub(rx.given.wrapping_sub(rx.nacks)) & psn::WANT_MASK;
     if beyond <= psn::WANT_MASK / 2 {
         rx.wanted = rx.wanted.max(beyond);
     }
-    // Its credit has brought nothing.
-    rx.wanted += u32::from(trimmed);
     if rx.wanted > 0 && !waited {
         wait_for_grant(t, n, f);
     }

@@ -2,6 +2,7 @@
 //!
 //! Layer: engine. System `nic` calls these; congestion controls stand in `cpu/cc`.
 
+pub mod answers;
 pub mod any_order;
 pub mod credit;
 pub mod queue_pair;

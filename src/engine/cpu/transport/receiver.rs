@@ -1,7 +1,7 @@
 //! The receiving side of a queue pair (twin: `shaders/receiver.wgsl`).
 
+use super::answers::queue_answer;
 use super::credit;
-use super::spraying::path_of;
 use super::stream::takes_credit;
 use super::uec::{self, Answer};
 use super::{any_order, stream};
@@ -56,27 +56,6 @@ fn is_ack_due(e: &Exp, rx: &mut FlowRx) -> bool {
     milestone || rx.expected.is_multiple_of(e.chunk) || rx.expected >= rx.msg_end
 }
 
-/// Gives answer `p` of queue pair `f` its path, and appends it to the answers of NIC `n`.
-pub(super) fn queue_answer(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx) {
-    let e = &t.exps[0];
-    let rx = &mut t.flow_rx[f];
-    let pk = &mut t.packets[p];
-    pk.path = rx.path_first;
-    if rx.n_paths > 1 {
-        pk.path += path_of(e, rx.flow_id, rx.n_acks, 1, rx.n_paths) * rx.path_len;
-    }
-    rx.n_acks += 1;
-    pk.next = PacketIdx::NONE;
-    let row = &mut t.nics[n];
-    let tail = row.ack_tail;
-    row.ack_tail = p;
-    if tail.is_none() {
-        row.ack_head = p;
-    } else {
-        t.packets[tail].next = p;
-    }
-}
-
 /// Handles data packet `p`, which has arrived whole at NIC `n`. Returns whether an answer or credit was queued. The record of the data packet becomes the
 /// answer, or is held until the next answer.
 pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> bool {
@@ -87,7 +66,6 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
     let rx = &mut t.flow_rx[pk.flow];
     rx.arrived_bytes += pk.payload as u64;
     let arrived = rx.msg;
-    let trimmed = pk.meta & meta::TRIMMED != 0;
     let mut want = 0;
     if takes_credit(e) {
         want = (details.seq >> psn::OFFSET_SHIFT) as u32;
@@ -116,7 +94,7 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
         rx.held = p;
         debug_assert_eq!(arrived, next, "the end of a message is answered");
         let f = pk.flow;
-        return takes_credit(&t.exps[0]) && credit::on_want(t, n, f, want, trimmed, event);
+        return takes_credit(&t.exps[0]) && credit::on_want(t, n, f, want, answer == kind::NACK, event);
     }
     let mut pk_meta = e.ack_bytes | (answer << meta::KIND_SHIFT);
     pk_meta |=
@@ -137,7 +115,7 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
     let f = pk.flow;
     queue_answer(t, n, f, p);
     if takes_credit(&t.exps[0]) {
-        credit::on_want(t, n, f, want, trimmed, event);
+        credit::on_want(t, n, f, want, answer == kind::NACK, event);
     }
     if arrived != next {
         task::delivered(t, n, arrived, next, event);

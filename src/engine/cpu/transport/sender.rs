@@ -2,7 +2,7 @@
 
 use super::queue_pair::{halve_loss_window, step_back};
 use super::selective::{self, News};
-use super::stream::{is_uec, reach, takes_any_order};
+use super::stream::{is_uec, reach, takes_any_order, takes_credit};
 use super::uec::{self, UecNews};
 use crate::cpu::cc::{dcqcn, dctcp, hpcc, nscc, swift, timely};
 use crate::cpu::key::EventKey;
@@ -25,10 +25,13 @@ pub fn free_packet(t: &mut Tables, n: NicIdx, p: PacketIdx) {
 pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
     let pk = t.packets[p];
     let f = pk.flow;
+    let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
+    if nack && takes_credit(&t.exps[0]) {
+        t.flow_tx[f].nacked = t.flow_tx[f].nacked.wrapping_add(1);
+    }
     if t.flow_tx[f].flags & qp::FINISHED == 0 {
         let oldest = t.flow_tx[f].msg_ack;
         let (seq, sent_at) = (t.details[p].seq, t.details[p].sent_at);
-        let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
         let before = t.flow_tx[f].snd_una;
         let mut uec_news = UecNews { packets: 0, nacked: false };
         let (seq, News { acked, loss }) = if is_uec(&t.exps[0]) {
