@@ -203,6 +203,21 @@ fn of_closed_forms(errors: &ClassErrors) -> Vec<String> {
     errors.classes.iter().filter(cheap).map(|c| format!("{c:?}")).collect()
 }
 
+/// What `validate --coverage` prints of left-out tables stands on the page, and holds.
+#[test]
+fn the_page_states_how_stated_errors_hold() {
+    let folder = Folder::new(&[]);
+    let printed = hyperfold(folder.path(), &["validate", "--coverage"]);
+    assert_eq!(printed.code, 0, "{}", printed.stdout);
+    let fidelity =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/explanation/fidelity.md")).unwrap();
+    let sums: Vec<&str> = printed.stdout.lines().filter(|l| l.ends_with(": holds")).collect();
+    assert_eq!(sums.len(), 2, "{}", printed.stdout);
+    for line in sums {
+        assert!(fidelity.contains(line), "docs/explanation/fidelity.md lacks the line that `validate` prints:\n{line}");
+    }
+}
+
 #[test]
 fn results_state_the_errors_that_validate_computes() {
     let rows: Vec<ValidationRow> =
