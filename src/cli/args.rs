@@ -169,7 +169,7 @@ pub struct ValidateArgs {
     #[arg(long)]
     pub closed_forms: bool,
     /// Leaves out each measured table and prints how many of its rows lie within the error that is stated without it; with --folder, of the tables in that folder
-    #[arg(long, conflicts_with_all = ["json", "markdown"])]
+    #[arg(long, conflicts_with = "json")]
     pub coverage: bool,
     /// Writes the errors of measured rows by class, from which results state theirs, to FILE: of the suites training and collectives
     #[arg(long, value_name = "FILE", conflicts_with_all = ["suite", "folder", "json", "coverage"])]

@@ -11,6 +11,7 @@ use super::args::ValidateArgs;
 use super::exit::{CliError, Exit};
 use super::say;
 use super::table::TextTable;
+use hyperfold_base::units::counted;
 use hyperfold_validated::{ClassErrors, Coverage, MAX_WIDTH, MIN_COVERED, TableCoverage, WorkloadClass};
 use hyperfold_validation::{ErrorSummary, SUITES, Suite, ValidationRow, classes, classes_toml, errors_by_class};
 
@@ -79,17 +80,16 @@ fn coverage(chosen: &[&Suite], args: &ValidateArgs) -> Result<Exit, CliError> {
         let sum = [WorkloadClass::Training, WorkloadClass::Collective].into_iter().find(|w| suite.is_of(*w));
         let sum = sum.and_then(|workload| Coverage::of(&tables, workload));
         all_hold &= sum.is_none_or(|s| s.holds());
-        coverage_lines(suite.name, &tables, sum).iter().for_each(|line| say(line));
+        coverage_lines(suite.name, &tables, sum, args.markdown).iter().for_each(|line| say(line));
     }
     Ok(if all_hold { Exit::Ok } else { Exit::Condition })
 }
 
-fn coverage_lines(suite: &str, tables: &[TableCoverage], sum: Option<Coverage>) -> Vec<String> {
+fn coverage_lines(suite: &str, tables: &[TableCoverage], sum: Option<Coverage>, markdown: bool) -> Vec<String> {
     let mut out = vec![format!("{suite}: stated errors of tables that are left out"), String::new()];
     let header = ["table left out", "rows", "without an error", "covered", "stated 90th", "actual 90th", "width"];
-    let mut table = TextTable::new(header.to_vec());
-    for t in tables {
-        table.row(vec![
+    let cells = |t: &TableCoverage| {
+        vec![
             t.table.clone(),
             t.rows.to_string(),
             (t.rows - t.stated_rows).to_string(),
@@ -97,18 +97,25 @@ fn coverage_lines(suite: &str, tables: &[TableCoverage], sum: Option<Coverage>) 
             percent(t.stated),
             percent(t.actual),
             format!("{:.2}", t.width),
-        ]);
+        ]
+    };
+    if markdown {
+        out.extend([markdown_row(&header.map(String::from)), markdown_row(&header.map(|_| "---".to_string()))]);
+        out.extend(tables.iter().map(|t| markdown_row(&cells(t))));
+    } else {
+        let mut table = TextTable::new(header.to_vec());
+        tables.iter().for_each(|t| table.row(cells(t)));
+        out.extend(table.lines());
     }
-    out.extend(table.lines());
     if let Some(sum) = sum {
         let verdict = if sum.holds() { "holds" } else { "DOES NOT HOLD" };
-        out.push(format!(
-            "{} tables: {} of their rows covered on average (at least {}), median width {:.2} (at most {MAX_WIDTH}): {verdict}",
-            sum.tables,
+        let line = format!(
+            "{} of their rows covered on average (at least {}), median width {:.2} (at most {MAX_WIDTH}): {verdict}",
             percent(sum.covered),
             percent(MIN_COVERED),
             sum.width,
-        ));
+        );
+        out.extend([String::new(), format!("{}: {line}", counted(sum.tables, "table"))]);
     }
     out.push(String::new());
     out
@@ -193,13 +200,17 @@ fn cells(s: &ErrorSummary, grouped: bool) -> Vec<String> {
 
 /// The summary as Markdown, for the README.
 fn as_markdown(summaries: &[ErrorSummary]) -> Vec<String> {
-    let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let grouped = is_grouped(summaries);
     let header = header(grouped);
-    let rule = header.iter().map(|_| "---".to_string()).collect();
-    let mut out = vec![row(header.iter().map(|h| h.to_string()).collect()), row(rule)];
-    out.extend(summaries.iter().map(|s| row(cells(s, grouped))));
+    let rule: Vec<String> = header.iter().map(|_| "---".to_string()).collect();
+    let header: Vec<String> = header.iter().map(|h| h.to_string()).collect();
+    let mut out = vec![markdown_row(&header), markdown_row(&rule)];
+    out.extend(summaries.iter().map(|s| markdown_row(&cells(s, grouped))));
     out
+}
+
+fn markdown_row(cells: &[String]) -> String {
+    format!("| {} |", cells.join(" | "))
 }
 
 fn percent(x: f64) -> String {
