@@ -69,7 +69,7 @@ const worth = (row) => {
   if (row === undefined) return MODEL;
   if (error === "") return "No machine with its GPU was measured (validated_error is empty), so how far its times are off hardware is not known.";
   if (error === "not validated") return "Nothing like it was held against a measured machine (not validated), so how far its times are off hardware is not known.";
-  return "None of this covers the model's own error against hardware. Times of the nearest validated class (" + text("validated_class", row) + ") are off by: " + error + ". A lead below that is no certainty.";
+  return "None of this covers the model's own error against hardware. Times like these against measured machines: " + error + ". A lead below that is no certainty. (Nearest class: " + text("validated_class", row) + ".)";
 };
 
 // What is estimated of all skips together, where that is enough to warn of.

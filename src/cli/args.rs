@@ -168,8 +168,11 @@ pub struct ValidateArgs {
     /// Collectives by closed form alone, which takes a second
     #[arg(long)]
     pub closed_forms: bool,
-    /// Writes the error of each class of experiments, as results state it, to FILE: of the suites training and collectives
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["suite", "folder", "json"])]
+    /// Leaves out each measured table and prints how many of its rows lie within the error that is stated without it; with --folder, of the tables in that folder
+    #[arg(long, conflicts_with = "json")]
+    pub coverage: bool,
+    /// Writes the errors of measured rows by class, from which results state theirs, to FILE: of the suites training and collectives
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["suite", "folder", "json", "coverage"])]
     pub write_classes: Option<PathBuf>,
     /// Print what tables come to, as Markdown
     #[arg(long, hide = true, conflicts_with = "json")]

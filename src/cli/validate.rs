@@ -2,6 +2,7 @@
 //!
 //! Layer: cli. It prints what the layer `validation` finds.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use anyhow::anyhow;
@@ -10,7 +11,9 @@ use super::args::ValidateArgs;
 use super::exit::{CliError, Exit};
 use super::say;
 use super::table::TextTable;
-use hyperfold_validation::{ErrorSummary, SUITES, Suite, ValidationRow, classes, classes_toml};
+use hyperfold_base::units::counted;
+use hyperfold_validated::{ClassErrors, Coverage, MAX_WIDTH, MIN_COVERED, TableCoverage, WorkloadClass};
+use hyperfold_validation::{ErrorSummary, SUITES, Suite, ValidationRow, classes, classes_toml, errors_by_class};
 
 /// Prints the error tables of one suite, or of all suites.
 ///
@@ -30,6 +33,9 @@ pub fn execute(args: &ValidateArgs) -> Result<Exit, CliError> {
             }
         },
     };
+    if args.coverage {
+        return coverage(&chosen, args);
+    }
     let mut all_within = true;
     for suite in chosen {
         let rows = suite.rows(args.folder.as_deref(), args.closed_forms).map_err(CliError::bad_input)?;
@@ -52,9 +58,67 @@ fn write_classes(file: &Path) -> Result<Exit, CliError> {
         rows.extend(suite.rows(None, false).map_err(CliError::bad_input)?);
     }
     let errors = classes(&rows);
+    let tables: BTreeSet<&str> = errors.classes.iter().map(|c| c.table.as_str()).collect();
     std::fs::write(file, classes_toml(&errors)).map_err(|e| CliError::bad_input(anyhow!("{}: {e}", file.display())))?;
-    say(&format!("{}: {}", file.display(), format_args!("{} classes", errors.classes.len())));
+    say(&format!("{}: {} classes of {} tables", file.display(), errors.classes.len(), tables.len()));
     Ok(Exit::Ok)
+}
+
+/// Prints how the stated errors of left-out tables hold: of the program's own tables, as recorded, or of those in a folder, which run.
+fn coverage(chosen: &[&Suite], args: &ValidateArgs) -> Result<Exit, CliError> {
+    let errors = ClassErrors::built_in();
+    let mut all_hold = true;
+    for suite in chosen.iter().filter(|s| s.has_classes()) {
+        let rows = match &args.folder {
+            Some(folder) if args.suite.is_some() || folder.join(suite.name).is_dir() => {
+                errors_by_class(&suite.rows(Some(folder), args.closed_forms).map_err(CliError::bad_input)?)
+            }
+            Some(_) => continue,
+            None => errors.classes.iter().filter(|c| suite.is_of(c.class.workload)).cloned().collect(),
+        };
+        let tables = TableCoverage::each(&rows, errors);
+        let sum = [WorkloadClass::Training, WorkloadClass::Collective].into_iter().find(|w| suite.is_of(*w));
+        let sum = sum.and_then(|workload| Coverage::of(&tables, workload));
+        all_hold &= sum.is_none_or(|s| s.holds());
+        coverage_lines(suite.name, &tables, sum, args.markdown).iter().for_each(|line| say(line));
+    }
+    Ok(if all_hold { Exit::Ok } else { Exit::Condition })
+}
+
+fn coverage_lines(suite: &str, tables: &[TableCoverage], sum: Option<Coverage>, markdown: bool) -> Vec<String> {
+    let mut out = vec![format!("{suite}: stated errors of tables that are left out"), String::new()];
+    let header = ["table left out", "rows", "without an error", "covered", "stated 90th", "actual 90th", "width"];
+    let cells = |t: &TableCoverage| {
+        vec![
+            t.table.clone(),
+            t.rows.to_string(),
+            (t.rows - t.stated_rows).to_string(),
+            percent(t.covered),
+            percent(t.stated),
+            percent(t.actual),
+            format!("{:.2}", t.width),
+        ]
+    };
+    if markdown {
+        out.extend([markdown_row(&header.map(String::from)), markdown_row(&header.map(|_| "---".to_string()))]);
+        out.extend(tables.iter().map(|t| markdown_row(&cells(t))));
+    } else {
+        let mut table = TextTable::new(header.to_vec());
+        tables.iter().for_each(|t| table.row(cells(t)));
+        out.extend(table.lines());
+    }
+    if let Some(sum) = sum {
+        let verdict = if sum.holds() { "holds" } else { "DOES NOT HOLD" };
+        let line = format!(
+            "{} of their rows covered on average (at least {}), median width {:.2} (at most {MAX_WIDTH}): {verdict}",
+            percent(sum.covered),
+            percent(MIN_COVERED),
+            sum.width,
+        );
+        out.extend([String::new(), format!("{}: {line}", counted(sum.tables, "table"))]);
+    }
+    out.push(String::new());
+    out
 }
 
 fn as_json(row: &ValidationRow) -> String {
@@ -136,13 +200,17 @@ fn cells(s: &ErrorSummary, grouped: bool) -> Vec<String> {
 
 /// The summary as Markdown, for the README.
 fn as_markdown(summaries: &[ErrorSummary]) -> Vec<String> {
-    let row = |cells: Vec<String>| format!("| {} |", cells.join(" | "));
     let grouped = is_grouped(summaries);
     let header = header(grouped);
-    let rule = header.iter().map(|_| "---".to_string()).collect();
-    let mut out = vec![row(header.iter().map(|h| h.to_string()).collect()), row(rule)];
-    out.extend(summaries.iter().map(|s| row(cells(s, grouped))));
+    let rule: Vec<String> = header.iter().map(|_| "---".to_string()).collect();
+    let header: Vec<String> = header.iter().map(|h| h.to_string()).collect();
+    let mut out = vec![markdown_row(&header), markdown_row(&rule)];
+    out.extend(summaries.iter().map(|s| markdown_row(&cells(s, grouped))));
     out
+}
+
+fn markdown_row(cells: &[String]) -> String {
+    format!("| {} |", cells.join(" | "))
 }
 
 fn percent(x: f64) -> String {

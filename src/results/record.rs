@@ -118,10 +118,10 @@ record! {
         pub algorithm: Option<String> => algorithm,
         pub protocol: Option<String> => protocol,
         pub channels: Option<u64> => channels,
-        /// Error of the nearest validated class of results, as text, or `not validated`; then the name of that class.
+        /// Error of times of such results and what it rests on, as a sentence, or `not validated`; then the nearest class that was measured.
         pub validated_error: Option<String> => validated_error,
         pub validated_class: Option<String> => validated_class,
-        /// Mean of that class's absolute relative errors; then their 90th percentile, and the class's number of measured rows.
+        /// Mean of the absolute relative errors, widened; then their 90th percentile, and the number of the nearest measured rows.
         pub validated_mean_error: Option<f64> => validated_mean_error,
         pub validated_p90_error: Option<f64> => validated_p90_error,
         pub validated_rows: Option<u64> => validated_rows,

@@ -73,7 +73,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::error::{ClassErrors, NOT_VALIDATED};
+    use crate::worth::{NOT_VALIDATED, Worth};
     use hyperfold_config::sweep::{self, SetOverrides};
 
     /// A training job on 64 GPUs of DGX H100 servers, with further lines of the sweep's base.
@@ -88,9 +88,9 @@ mod tests {
 
     #[test]
     fn an_unmeasured_network_has_no_error() {
-        let text = |more: &str| ClassErrors::built_in().worth(&config(more)).text.unwrap();
+        let text = |more: &str| Worth::of(&config(more)).text.unwrap();
         for measured in ["", "topology.kind = \"clos\""] {
-            assert!(text(measured).starts_with("mean "), "{measured}");
+            assert!(text(measured).starts_with("9 of 10 within "), "{measured}");
         }
         for unmeasured in [
             "topology.kind = \"dragonfly\"",

@@ -6,6 +6,9 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::parts::{
+    MachineClass, NetworkClass, Parallelism, PrecisionClass, ScaleClass, SizeClass, WorkloadClass, word,
+};
 use hyperfold_config::spec::{
     Analytic, Config, FrameworkChoice, Named, OpChoice, PrecisionChoice, ProgramSpec, Source, TopologyKind, Training,
     WorkloadSection,
@@ -33,84 +36,14 @@ pub struct ExperimentClass {
     pub parallelism: Parallelism,
     /// Size of a collective.
     pub size: SizeClass,
+    /// Number of GPUs.
+    pub scale: ScaleClass,
+    /// Whether anything was measured on the machine of a collective.
+    pub machine: MachineClass,
     /// How the time of its communication is found.
     pub network: NetworkClass,
     /// Name as in `cluster.server`. Empty if there is none.
     pub server: String,
-}
-
-/// Kind of work.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum WorkloadClass {
-    /// Iterations of a training job.
-    Training,
-    /// A collective operation alone.
-    Collective,
-}
-
-/// Number format of matrix products.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum PrecisionClass {
-    /// Number format bfloat16.
-    Bf16,
-    /// FP8 with a scaling factor for a tensor.
-    Fp8,
-    /// FP8 with a scaling factor for each 32 elements.
-    Mxfp8,
-    /// FP4 with a scaling factor for each 16 elements.
-    Nvfp4,
-    /// For a collective, which only moves bytes.
-    Any,
-}
-
-/// Distribution of work over GPUs: the layout of a training, or the operation of a collective.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Parallelism {
-    /// Data parallel only, with whole parameters on every rank.
-    Data,
-    /// Tensor, pipeline or context parallel.
-    Model,
-    /// Parameters sharded over data-parallel ranks (ZeRO-3, FSDP), with or without other parallelism.
-    Sharded,
-    /// The model has experts.
-    Moe,
-    /// Collective: all-reduce.
-    AllReduce,
-    /// All-gather, reduce-scatter, broadcast or reduce.
-    AllGather,
-    /// Collective: all-to-all.
-    AllToAll,
-    /// Collective: send and receive between pairs.
-    SendRecv,
-}
-
-/// Size of a collective, and whether it crosses servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum SizeClass {
-    /// Within one server, up to 1 MiB.
-    ServerSmall,
-    /// Within one server, above 1 MiB.
-    ServerLarge,
-    /// Between servers, up to 1 MiB.
-    ClusterSmall,
-    /// Between servers, above 1 MiB.
-    ClusterLarge,
-    /// For training.
-    Any,
-}
-
-/// The network that carries the messages between servers.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum NetworkClass {
-    /// Packets are simulated.
-    Packets,
-    /// A formula gives the time of communication.
-    ClosedForm,
 }
 
 impl ExperimentClass {
@@ -131,8 +64,8 @@ impl ExperimentClass {
         match &program.source {
             Source::Model(t) => Self::of_training(config, program, t, gpu),
             Source::Collective { op, bytes, ranks } => {
-                let one_server = ranks.or(config.cluster.gpus).is_some_and(|n| n <= config.cluster.gpus_per_server);
-                Self::of_collective(config, program, gpu, *op, *bytes, one_server)
+                let ranks = ranks.or(config.cluster.gpus);
+                Self::of_collective(config, program, gpu, *op, *bytes, ranks)
             }
             Source::Inference(_) | Source::File { .. } => None,
         }
@@ -171,6 +104,8 @@ impl ExperimentClass {
             .to_string(),
             parallelism,
             size: SizeClass::Any,
+            scale: ScaleClass::of(t.gpus()),
+            machine: MachineClass::Any,
             network: NetworkClass::of(config, one_server, program.communication.analytic == Analytic::ALL),
             server: String::new(),
         })
@@ -182,8 +117,9 @@ impl ExperimentClass {
         gpu: Arch,
         op: OpChoice,
         bytes: u64,
-        one_server: bool,
+        ranks: Option<u32>,
     ) -> Option<ExperimentClass> {
+        let one_server = ranks.is_some_and(|n| n <= config.cluster.gpus_per_server);
         let network = NetworkClass::of(config, one_server, program.communication.analytic.other);
         if network == NetworkClass::Packets && !program.communication.measured_overhead {
             return None;
@@ -208,6 +144,8 @@ impl ExperimentClass {
                 (false, true) => SizeClass::ClusterSmall,
                 (false, false) => SizeClass::ClusterLarge,
             },
+            scale: ScaleClass::of(ranks.map_or(u64::MAX, u64::from)),
+            machine: MachineClass::of(config, program, one_server),
             network,
             server: config.cluster.server.unwrap_or_default().to_string(),
         })
@@ -240,25 +178,9 @@ pub(super) fn measured_gpu(config: &Config) -> Option<String> {
     }
 }
 
-impl NetworkClass {
-    fn of(config: &Config, one_server: bool, analytic: bool) -> NetworkClass {
-        if analytic || (one_server && !config.cluster.nvlink_packets) {
-            NetworkClass::ClosedForm
-        } else {
-            NetworkClass::Packets
-        }
-    }
-}
-
-/// Serialised name of a value; empty for `any`.
-fn word(value: &impl Serialize) -> String {
-    let value = toml::Value::try_from(value).expect("an enum without data is a string");
-    value.as_str().filter(|w| *w != "any").unwrap_or_default().to_string()
-}
-
 impl ExperimentClass {
     /// Names and values of the features that decide the class, in the order in which it is written. A value is empty if it does not matter.
-    pub(super) fn features(&self) -> [(&'static str, String); 8] {
+    pub(super) fn features(&self) -> [(&'static str, String); 10] {
         [
             ("workload", word(&self.workload)),
             ("gpu", word(&self.gpu)),
@@ -266,6 +188,8 @@ impl ExperimentClass {
             ("framework", self.framework.clone()),
             ("parallelism", word(&self.parallelism)),
             ("size", word(&self.size)),
+            ("scale", word(&self.scale)),
+            ("machine", word(&self.machine)),
             ("network", word(&self.network)),
             ("server", self.server.clone()),
         ]
@@ -301,14 +225,17 @@ mod tests {
             ))
         };
         for (more, expected) in [
-            ("model = \"gpt3-13b\", tp = 4, pp = 2", "training/hopper/bf16/megatron/model/packets"),
+            ("model = \"gpt3-13b\", tp = 4, pp = 2", "training/hopper/bf16/megatron/model/up-to-64-gpus/packets"),
             (
                 "model = \"gpt3-13b\", tp = 4, fp8 = true, analytic = \"all\"",
-                "training/hopper/fp8/megatron/model/closed-form",
+                "training/hopper/fp8/megatron/model/up-to-64-gpus/closed-form",
             ),
-            ("model = \"gpt3-1.7b\"", "training/hopper/bf16/megatron/data/packets"),
-            ("model = \"mpt-7b\", framework = \"fsdp\", zero = 3", "training/hopper/bf16/fsdp/sharded/packets"),
-            ("model = \"qwen3-30b-a3b\", ep = 8", "training/hopper/bf16/megatron/moe/packets"),
+            ("model = \"gpt3-1.7b\"", "training/hopper/bf16/megatron/data/up-to-64-gpus/packets"),
+            (
+                "model = \"mpt-7b\", framework = \"fsdp\", zero = 3",
+                "training/hopper/bf16/fsdp/sharded/up-to-64-gpus/packets",
+            ),
+            ("model = \"qwen3-30b-a3b\", ep = 8", "training/hopper/bf16/megatron/moe/up-to-64-gpus/packets"),
         ] {
             assert_eq!(model(more).as_deref(), Some(expected));
         }
@@ -317,7 +244,7 @@ mod tests {
                 "cluster = {{ gpus = 16, {cluster} }}\nworkload = {{ kind = \"model\", model = \"gpt2-medium\", tp = 8{more} }}"
             ))
         };
-        let packets = Some("training/hopper/bf16/megatron/model/packets");
+        let packets = Some("training/hopper/bf16/megatron/model/up-to-64-gpus/packets");
         assert_eq!(across("gpus_per_server = 2", ""), None, "tensor-parallel groups cross servers for nothing");
         assert_eq!(across("gpus_per_server = 8", "").as_deref(), packets);
         assert_eq!(across("gpus_per_server = 2", ", collective_overhead = \"measured\"").as_deref(), packets);
@@ -327,23 +254,29 @@ mod tests {
         };
         let p4de = "server = \"aws-p4de\", gpus = 16";
         for (cluster, more, expected) in [
-            (p4de, "op = \"all-reduce\"", Some("collective/ampere/nccl/all-reduce/cluster-large/packets/aws-p4de")),
+            (
+                p4de,
+                "op = \"all-reduce\"",
+                Some("collective/ampere/nccl/all-reduce/cluster-large/up-to-64-gpus/measured-machine/packets/aws-p4de"),
+            ),
             (
                 p4de,
                 "op = \"broadcast\", bytes = 1048576",
-                Some("collective/ampere/nccl/all-gather/cluster-small/packets/aws-p4de"),
+                Some("collective/ampere/nccl/all-gather/cluster-small/up-to-64-gpus/measured-machine/packets/aws-p4de"),
             ),
             (
                 p4de,
                 "op = \"all-reduce\", ranks = 8",
-                Some("collective/ampere/nccl/all-reduce/server-large/closed-form/aws-p4de"),
+                Some(
+                    "collective/ampere/nccl/all-reduce/server-large/up-to-8-gpus/unmeasured-machine/closed-form/aws-p4de",
+                ),
             ),
             (p4de, "op = \"barrier\"", None),
             ("gpus = 16", "op = \"all-reduce\"", None),
             (
                 "gpus = 16",
                 "op = \"all-reduce\", analytic = \"all\"",
-                Some("collective/hopper/nccl/all-reduce/cluster-large/closed-form"),
+                Some("collective/hopper/nccl/all-reduce/cluster-large/up-to-64-gpus/unmeasured-machine/closed-form"),
             ),
         ] {
             assert_eq!(collective(cluster, more).as_deref(), expected, "{cluster} {more}");

@@ -2,8 +2,9 @@
 //!
 //! Layer: validated. It reads configurations and assets, and simulates nothing.
 
-use super::class::{ExperimentClass, SizeClass, is_amd, measured_gpu};
+use super::class::{ExperimentClass, is_amd, measured_gpu};
 use super::error::ClassErrors;
+use super::parts::{SizeClass, WorkloadClass};
 use hyperfold_config::spec::{
     Config, KeyId, LinkKind, LinksOfGpu, Named, SERVERS, Source, TopologyKind, WorkloadSection, find_server, gpu_of,
     links_of,
@@ -40,15 +41,19 @@ fn workloads(config: &Config) -> impl Iterator<Item = &WorkloadSection> {
 
 fn unmeasured(config: &Config, gpu: &Gpu) -> Option<String> {
     let class = ExperimentClass::of(config)?;
-    let nearest = ClassErrors::built_in().nearest(&class)?;
-    if nearest.error.saw(measured_gpu(config).as_deref()) {
+    let errors = ClassErrors::built_in();
+    let measured = errors.gpus(class.workload);
+    if measured_gpu(config).is_some_and(|name| measured.contains(name.as_str())) {
         return None;
     }
+    let tables = match class.workload {
+        WorkloadClass::Training => "training",
+        WorkloadClass::Collective => "collectives",
+    };
     Some(format!(
-        "no machine with {} was measured in the nearest class, {}, which has {}: validated_error and the columns beside it are empty",
+        "no machine with {} was measured: tables of {tables} have {}; validated_error and the columns beside it are empty",
         gpu.name,
-        nearest.error.class,
-        nearest.error.gpus.join(", ")
+        measured.into_iter().collect::<Vec<_>>().join(", ")
     ))
 }
 

@@ -8,7 +8,7 @@ use super::run::{Records, class, gpu, records, row};
 use super::tables::MeasuredTable;
 use hyperfold_llm::collective::measured_run;
 use hyperfold_session::SessionError;
-use hyperfold_validated::{ExperimentClass, NetworkClass, SizeClass, Use};
+use hyperfold_validated::{ExperimentClass, MachineClass, NetworkClass, SizeClass, Use};
 
 const PACKETS: &str = "packets";
 const CLOSED_FORM: &str = "closed form";
@@ -162,12 +162,18 @@ impl TableRun<'_> {
         let words =
             [Some(carried), self.left_out_run.map(|_| WITHOUT), self.base_time.as_ref().map(|_| WITH_BASE), size];
         // The error of a class is meant for other machines, so predictions corrected by their own run do not count.
-        // Those with a base time do not count either: a machine's is mostly not known.
-        let predicted = self.base_time.is_none()
-            && (self.left_out_run.is_some() || r.used != Use::Fitted || measured_run(&r.source).is_none());
+        let predicted = self.base_time.is_some()
+            || self.left_out_run.is_some()
+            || r.used != Use::Fitted
+            || measured_run(&r.source).is_none();
+        let machine = |class: &ExperimentClass| match (&self.base_time, self.left_out_run) {
+            (Some(_), _) => MachineClass::Measured,
+            (None, Some(_)) => MachineClass::Unmeasured,
+            (None, None) => class.machine,
+        };
         ValidationRow {
             group: words.into_iter().flatten().collect::<Vec<_>>().join(", "),
-            class: class.clone().filter(|_| predicted).map(|class| ExperimentClass { network, ..class }),
+            class: class.clone().filter(|_| predicted).map(|c| ExperimentClass { network, machine: machine(&c), ..c }),
             gpu: gpu(self.table, r),
             ..row(self.suite, &self.table.name, r, records)
         }

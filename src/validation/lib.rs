@@ -5,7 +5,7 @@
 //! | `suites`, `tables`, `measured`, `row` | measured rows: experiments of sweep files, each with a value |
 //! | `run`, `summary` | rows are run as `hyperfold run` runs them, and summed up |
 //! | `components`, `collectives` | rows that are no experiments, such as single kernels |
-//! | `classes` | errors by class, for `hyperfold-validated` |
+//! | `classes` | errors by table and class, for `hyperfold-validated` |
 //! | `calibrate` | keys of a sweep fitted to measurements |
 //!
 //! It prints nothing, and simulates through `hyperfold-session` alone. Start with `suites.rs`.
@@ -23,7 +23,7 @@ mod suites;
 mod summary;
 mod tables;
 
-pub use classes::{classes, classes_toml};
+pub use classes::{classes, classes_toml, errors_by_class};
 pub use measured::{MeasuredRow, Unit};
 pub use row::ValidationRow;
 pub use suites::{SUITES, Suite, SuiteError};

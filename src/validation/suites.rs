@@ -11,7 +11,7 @@ use super::run;
 use super::tables::{self, TableError};
 use hyperfold_host::estimates::closed_forms::ClosedFormError;
 use hyperfold_session::SessionError;
-use hyperfold_validated::Use;
+use hyperfold_validated::{Use, WorkloadClass};
 
 /// A suite of `hyperfold validate`.
 pub struct Suite {
@@ -104,6 +104,14 @@ impl Suite {
     /// Whether its rows are whole experiments, whose times have a class.
     pub fn has_classes(&self) -> bool {
         matches!(self.parts, Parts::Sweeps | Parts::Collectives)
+    }
+
+    /// Whether the suite's rows are of this kind of work.
+    pub fn is_of(&self, workload: WorkloadClass) -> bool {
+        match workload {
+            WorkloadClass::Training => matches!(self.parts, Parts::Sweeps),
+            WorkloadClass::Collective => matches!(self.parts, Parts::Collectives),
+        }
     }
 
     /// Bound of the mean absolute error of rows like this one. `None`: doubtful rows, and predictions without their own run, have no bound.

@@ -203,6 +203,21 @@ fn of_closed_forms(errors: &ClassErrors) -> Vec<String> {
     errors.classes.iter().filter(cheap).map(|c| format!("{c:?}")).collect()
 }
 
+/// The lines that `validate --coverage` prints of left-out tables stand on the page, and stated errors hold.
+#[test]
+fn the_page_states_how_stated_errors_hold() {
+    let folder = Folder::new(&[]);
+    let printed = hyperfold(folder.path(), &["validate", "--coverage", "--markdown"]);
+    assert_eq!(printed.code, 0, "{}", printed.stdout);
+    let fidelity =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/explanation/fidelity.md")).unwrap();
+    let lines: Vec<&str> = printed.stdout.lines().filter(|l| l.starts_with("| ") || l.ends_with(": holds")).collect();
+    assert!(lines.len() > 20, "{}", printed.stdout);
+    for line in lines {
+        assert!(fidelity.contains(line), "docs/explanation/fidelity.md lacks the line that `validate` prints:\n{line}");
+    }
+}
+
 #[test]
 fn results_state_the_errors_that_validate_computes() {
     let rows: Vec<ValidationRow> =

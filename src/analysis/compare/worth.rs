@@ -35,7 +35,9 @@ mod tests {
     #[test]
     fn the_class_of_both_is_named() {
         let mut two = ok(1, "b", &["y"], 1_200);
-        two.record.validated_error = Some("mean 3.0 %; 90th percentile 5.0 %; n 8".to_string());
+        two.record.validated_error = Some(
+            "9 of 10 within 5.0 %, mean 3.0 %; measured in 9 tables, nearest 2 of a100-80g-sxm in bf16".to_string(),
+        );
         two.record.validated_class = Some("training/ampere/bf16/megatron/model/closed-form/fitted".to_string());
         let mut one = ok(0, "a", &["x"], 1_000);
         one.record.validated_error = Some("not validated".to_string());
@@ -47,7 +49,11 @@ mod tests {
         let text = |row: &[Cell]| row.iter().map(ToString::to_string).collect::<Vec<_>>();
         assert_eq!(
             text(&found[0].rows[0]),
-            ["validated_error", "not validated", "mean 3.0 %; 90th percentile 5.0 %; n 8"]
+            [
+                "validated_error",
+                "not validated",
+                "9 of 10 within 5.0 %, mean 3.0 %; measured in 9 tables, nearest 2 of a100-80g-sxm in bf16"
+            ]
         );
         assert_eq!(
             text(&found[0].rows[1]),

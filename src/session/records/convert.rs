@@ -14,7 +14,7 @@ use hyperfold_results::{
     ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, Micro, Outputs, Ps, RttRecord,
     StatsRecord, fct_stats, utilisation,
 };
-use hyperfold_validated::ClassErrors;
+use hyperfold_validated::Worth;
 
 /// Converts a finished experiment for writing. `record` holds its identity; `outputs` says which companion files are asked for.
 pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs, config: &Config) -> Finished {
@@ -115,7 +115,7 @@ fn folding(f: &FoldStats) -> FoldingRecord {
 }
 
 fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> ExperimentRecord {
-    let worth = ClassErrors::built_in().worth(config);
+    let worth = Worth::of(config);
     (r.validated_error, r.validated_class) = (worth.text, worth.class);
     (r.validated_mean_error, r.validated_p90_error, r.validated_rows) = (worth.mean, worth.p90, worth.rows);
     r.makespan = Some(Ps(o.makespan_ps));

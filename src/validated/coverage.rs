@@ -1,0 +1,118 @@
+//! A judgement of stated errors: each table is left out, and its rows are held against what is then stated for them.
+//!
+//! Layer: validated. It reads recorded errors and simulates nothing.
+
+use super::error::{ClassError, ClassErrors, nearest_rank_90};
+use super::parts::WorkloadClass;
+
+/// Least mean over tables of the share of rows that lie below their stated 90th percentile.
+pub const MIN_COVERED: f64 = 0.9;
+/// Largest median over tables of the stated 90th percentile, divided by the actual one.
+pub const MAX_WIDTH: f64 = 2.5;
+
+/// Rows of one table against errors that are stated without it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableCoverage {
+    /// Training or collectives.
+    pub workload: WorkloadClass,
+    /// Name of the table.
+    pub table: String,
+    /// Number of rows with a result.
+    pub rows: usize,
+    /// Number of rows for which an error is stated.
+    pub stated_rows: usize,
+    /// Share of all rows whose error is at most the stated 90th percentile. Rows for which none is stated do not count as covered.
+    pub covered: f64,
+    /// Median of the stated 90th percentiles.
+    pub stated: f64,
+    /// 90th percentile of the absolute errors of the rows.
+    pub actual: f64,
+    /// Width: one over the 90th percentile of the rows' absolute errors, each divided by what is stated for it. It is stated over actual where all rows have
+    /// the same stated error.
+    pub width: f64,
+}
+
+impl TableCoverage {
+    /// Judges `rows`, by table, against what `errors` state without that table.
+    pub fn each(rows: &[ClassError], errors: &ClassErrors) -> Vec<TableCoverage> {
+        let measured = ClassErrors { widening: errors.widening, classes: rows.to_vec() };
+        let of_workload = |workload: WorkloadClass| {
+            let one = |(table, own): (&str, Vec<&ClassError>)| TableCoverage::of(workload, table, &own, errors);
+            measured.by_table(workload, None).into_iter().map(one).collect::<Vec<_>>()
+        };
+        [WorkloadClass::Training, WorkloadClass::Collective].into_iter().flat_map(of_workload).collect()
+    }
+
+    fn of(workload: WorkloadClass, table: &str, own: &[&ClassError], errors: &ClassErrors) -> TableCoverage {
+        let (mut sizes, mut stated, mut ratios, mut covered) = (Vec::new(), Vec::new(), Vec::new(), 0);
+        for error in own {
+            let p90 = errors.stated(&error.class, &error.gpu_name, &[], Some(table)).map(|s| s.p90);
+            for size in error.errors.iter().map(|e| e.abs()) {
+                sizes.push(size);
+                let Some(p90) = p90 else { continue };
+                stated.push(p90);
+                ratios.push(size / p90);
+                covered += usize::from(size <= p90);
+            }
+        }
+        [&mut sizes, &mut stated, &mut ratios].into_iter().for_each(|v| v.sort_by(f64::total_cmp));
+        TableCoverage {
+            workload,
+            table: table.to_string(),
+            rows: sizes.len(),
+            stated_rows: stated.len(),
+            covered: covered as f64 / sizes.len() as f64,
+            stated: median(&stated),
+            actual: nearest_rank_90(&sizes),
+            width: 1.0 / nearest_rank_90(&ratios),
+        }
+    }
+}
+
+/// Coverage of all tables of a kind of work.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Coverage {
+    /// Number of tables.
+    pub tables: usize,
+    /// Mean over tables of the share of covered rows.
+    pub covered: f64,
+    /// Median over tables of the width.
+    pub width: f64,
+}
+
+impl Coverage {
+    /// Sums up the tables of a kind of work. `None`: there are none.
+    pub fn of(tables: &[TableCoverage], workload: WorkloadClass) -> Option<Coverage> {
+        let own: Vec<&TableCoverage> = tables.iter().filter(|t| t.workload == workload).collect();
+        let mut widths: Vec<f64> = own.iter().map(|t| t.width).collect();
+        widths.sort_by(f64::total_cmp);
+        let covered = own.iter().map(|t| t.covered).sum::<f64>() / own.len() as f64;
+        (!own.is_empty()).then(|| Coverage { tables: own.len(), covered, width: median(&widths) })
+    }
+
+    /// Whether enough rows are covered, and the stated errors are not too wide.
+    pub fn holds(&self) -> bool {
+        self.covered >= MIN_COVERED && self.width <= MAX_WIDTH
+    }
+}
+
+/// The middle one of ascending values, the upper one of two; 0 if there are none.
+fn median(ascending: &[f64]) -> f64 {
+    ascending.get(ascending.len() / 2).copied().unwrap_or(0.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn stated_errors_hold_for_tables_that_are_left_out() {
+        let errors = ClassErrors::built_in();
+        let tables = TableCoverage::each(&errors.classes, errors);
+        for workload in [WorkloadClass::Training, WorkloadClass::Collective] {
+            let coverage = Coverage::of(&tables, workload).unwrap();
+            assert!(coverage.tables >= 8 && coverage.holds(), "{workload:?}: {coverage:?}\n{tables:#?}");
+        }
+        assert!(tables.iter().all(|t| t.stated_rows == t.rows), "an error is stated for every row: {tables:#?}");
+    }
+}
