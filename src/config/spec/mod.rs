@@ -61,8 +61,8 @@ pub use named::Named;
 pub use ns3_config::{FileConfig, Note, read_ns3_config};
 pub use outages::OutageText;
 pub use program::{
-    AlgorithmChoice, Analytic, Communication, Compute, OpChoice, ProgramFormat, ProgramSpec, ProtocolChoice,
-    SlowdownChoice, Source,
+    AlgorithmChoice, Analytic, Communication, Compute, DispatcherChoice, ExpertsSpec, OpChoice, ProgramFormat,
+    ProgramSpec, ProtocolChoice, SlowdownChoice, Source,
 };
 pub use registered::{PolicyRegistry, REGISTRABLE, RegisteredPolicy};
 pub use sections::{

@@ -6,6 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
+use super::applies_when::expert_op;
 use super::error::Conflict;
 use super::key::{Key, VARIABLES};
 use super::key_id::KeyId;
@@ -48,6 +49,8 @@ pub enum Source {
         bytes: u64,
         /// Number of ranks, from rank 0; `None`: all.
         ranks: Option<u32>,
+        /// Experts of a dispatch or combine without NCCL.
+        experts: Option<ExpertsSpec>,
     },
     /// A program that files give.
     File {
@@ -60,6 +63,85 @@ pub enum Source {
         /// Factor on bytes, millionths.
         bytes_scale_ppm: u64,
     },
+}
+
+/// Kernels that exchange tokens with experts in place of NCCL's all-to-all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DispatcherChoice {
+    /// DeepEP's normal kernels, version 1.
+    DeepEp,
+    /// DeepEP's kernels, version 2.
+    DeepEpV2,
+    /// DeepEP's low-latency kernels.
+    DeepEpLowLatency,
+}
+
+impl DispatcherChoice {
+    /// Reads `workload.ep_dispatcher`. `None`: NCCL's all-to-all.
+    pub(super) fn new(v: &Values) -> Option<DispatcherChoice> {
+        match v.text(KeyId::EpDispatcher) {
+            "deepep" => Some(DispatcherChoice::DeepEp),
+            "deepep-v2" => Some(DispatcherChoice::DeepEpV2),
+            "deepep-low-latency" => Some(DispatcherChoice::DeepEpLowLatency),
+            _ => None,
+        }
+    }
+}
+
+/// Experts of a dispatch or combine alone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ExpertsSpec {
+    /// Kernels that carry it out.
+    pub dispatcher: DispatcherChoice,
+    /// Value of `workload.ep_experts`.
+    pub experts: u32,
+    /// Value of `workload.ep_top_k`.
+    pub top_k: u32,
+    /// Value of `workload.ep_groups`.
+    pub groups: u32,
+    /// Groups that a token's experts may be in.
+    pub top_groups: u32,
+}
+
+impl ExpertsSpec {
+    fn new(v: &Values) -> Option<ExpertsSpec> {
+        let dispatcher = DispatcherChoice::new(v).filter(|_| expert_op(v))?;
+        let [experts, top_k, groups, top_groups] =
+            [KeyId::EpExperts, KeyId::EpTopK, KeyId::EpGroups, KeyId::EpTopGroups].map(|key| v.int(key) as u32);
+        let top_groups = if groups == 1 || top_groups == 0 { groups } else { top_groups };
+        Some(ExpertsSpec { dispatcher, experts, top_k, groups, top_groups })
+    }
+
+    /// Checks experts against ranks and groups. Low-latency kernels send a copy for each expert, so experts and groups do not matter there.
+    fn check(&self, v: &Values, ranks: Option<u32>) -> Result<(), Conflict> {
+        let fail = |key: KeyId, why: String| Err(Conflict { job: None, key, why });
+        if !v.is(KeyId::Algorithm, "auto") {
+            let why = format!(
+                "it must be \"auto\" with workload.ep_dispatcher = \"{}\", whose kernels have their own way",
+                v.text(KeyId::EpDispatcher)
+            );
+            return fail(KeyId::Algorithm, why);
+        }
+        if self.dispatcher == DispatcherChoice::DeepEpLowLatency {
+            return Ok(());
+        }
+        if let Some(ranks) = ranks.filter(|n| !self.experts.is_multiple_of(*n)) {
+            let near = self.experts.div_ceil(ranks) * ranks;
+            return fail(KeyId::EpExperts, format!("it must be a multiple of the {ranks} ranks, for example {near}"));
+        }
+        if !self.experts.is_multiple_of(self.groups) {
+            return fail(KeyId::EpGroups, format!("it must be a divisor of workload.ep_experts = {}", self.experts));
+        }
+        if self.top_groups > self.groups {
+            return fail(KeyId::EpTopGroups, format!("it must be at most workload.ep_groups = {}", self.groups));
+        }
+        let candidates = self.experts / self.groups * self.top_groups;
+        if self.top_k > candidates {
+            let why = format!("it must be at most {candidates}, the experts that a token can choose from");
+            return fail(KeyId::EpTopK, why);
+        }
+        Ok(())
+    }
 }
 
 /// Format of a program's file or files.
@@ -96,6 +178,10 @@ pub enum OpChoice {
     SendRecv,
     /// Every rank waits for all others.
     Barrier,
+    /// Every rank sends tokens to experts.
+    Dispatch,
+    /// Every rank sends results of experts back.
+    Combine,
 }
 
 /// Modifications of kernels' times. Factors are in millionths.
@@ -252,7 +338,12 @@ impl ProgramSpec {
             },
             None if v.is(KeyId::WorkloadKind, "model") => Source::Model(Box::new(Training::new(v, dir)?)),
             None if v.is(KeyId::WorkloadKind, "inference") => Source::Inference(Box::new(Serving::new(v, dir)?)),
-            None => Source::Collective { op: op(v)?, bytes: v.int(KeyId::Bytes) as u64, ranks },
+            None => Source::Collective {
+                op: op(v)?,
+                bytes: v.int(KeyId::Bytes) as u64,
+                ranks,
+                experts: ExpertsSpec::new(v),
+            },
         };
         Ok(ProgramSpec {
             source,
@@ -283,6 +374,7 @@ impl ProgramSpec {
                 key: KeyId::Gpus,
                 why: "it must be at least 2: somebody sends, somebody else receives".to_string(),
             }),
+            Source::Collective { ranks, experts: Some(experts), .. } => experts.check(v, ranks.or(gpus)),
             _ => Ok(()),
         }
     }
@@ -298,6 +390,8 @@ fn op(v: &Values) -> Result<OpChoice, Conflict> {
         "reduce" => OpChoice::Reduce,
         "send-recv" => OpChoice::SendRecv,
         "barrier" => OpChoice::Barrier,
+        "dispatch" => OpChoice::Dispatch,
+        "combine" => OpChoice::Combine,
         _ => {
             let why = format!("it is required with workload.kind = \"collective\": {}", key(KeyId::Op).accepts());
             return Err(Conflict { job: None, key: KeyId::Op, why });

@@ -246,7 +246,11 @@ impl<'a> ClusterPlanner<'a> {
         let choice = communicator.choose(asked.op, asked.bytes);
         let algorithm = match wanted {
             // Relays use NVLink and save the network's upper tiers. NCCL's choice knows its variables, not `workload.pxn`.
-            Algorithm::Auto if choice.algorithm == Algorithm::Hierarchical && !c.pxn => Algorithm::Direct,
+            Algorithm::Auto
+                if asked.op == CollectiveOp::AllToAll && choice.algorithm == Algorithm::Hierarchical && !c.pxn =>
+            {
+                Algorithm::Direct
+            }
             Algorithm::Auto => choice.algorithm,
             fixed => fixed,
         };
@@ -365,6 +369,10 @@ impl<'a> ClusterPlanner<'a> {
         if let Some(own) = asked.algorithm {
             return own;
         }
+        // Kernels that exchange tokens with experts without NCCL have one algorithm.
+        if matches!(asked.op, CollectiveOp::Experts(_)) {
+            return Algorithm::Auto;
+        }
         let general = general(self.communication.algorithm);
         let here = general != Algorithm::Nvls || self.system.nvls;
         if self.strict || (here && exists(asked.op, general)) {
@@ -408,7 +416,7 @@ fn general(algorithm: spec::AlgorithmChoice) -> Algorithm {
 fn exists(op: CollectiveOp, algorithm: Algorithm) -> bool {
     match algorithm {
         Algorithm::Auto | Algorithm::Direct | Algorithm::Hierarchical => true,
-        Algorithm::Ring => op != CollectiveOp::AllToAll,
+        Algorithm::Ring => !op.is_all_to_all(),
         Algorithm::Tree => matches!(
             op,
             CollectiveOp::AllReduce | CollectiveOp::Barrier | CollectiveOp::Broadcast | CollectiveOp::Reduce

@@ -4,7 +4,7 @@
 //! `Layout::folded_experts` it is whole. The experts of a rank are one grouped product. The rank described is the busiest one, since the others wait for it at
 //! the all-to-all.
 
-use crate::collective::CollectiveOp;
+use crate::collective::{CollectiveOp, ExpertDirection, ExpertExchange};
 use crate::model::{Layout, Moe};
 
 use super::super::Kernel;
@@ -64,10 +64,15 @@ pub(super) fn experts(b: &Builder, moe: &Moe) -> Experts {
     }
 }
 
-/// Adds a dispatch or a combine: the expert-parallel all-to-all of the tokens that each rank begins with.
-fn all_to_all(b: &mut Builder, tokens: u64, needed_by: LayerPart) {
+/// Adds a dispatch or a combine: the expert-parallel all-to-all of the tokens that each rank begins with, or what the dispatcher's own kernels make of it.
+fn all_to_all(b: &mut Builder, moe: &Moe, tokens: u64, direction: ExpertDirection, needed_by: LayerPart) {
+    let Moe { experts, top_k, groups, top_groups, .. } = *moe;
+    let own = |dispatcher| {
+        CollectiveOp::Experts(ExpertExchange { dispatcher, direction, experts, top_k, groups, top_groups })
+    };
     if b.layout.ep > 1 {
-        b.exchange(Among::Ep, CollectiveOp::AllToAll, tokens * b.hidden * b.bytes, Some(needed_by));
+        let op = b.layout.expert_dispatcher.map_or(CollectiveOp::AllToAll, own);
+        b.exchange(Among::Ep, op, tokens * b.hidden * b.bytes, Some(needed_by));
     }
 }
 
@@ -95,7 +100,7 @@ pub(super) fn experts_forward(b: &mut Builder, moe: &Moe) {
     let part = |site| LayerPart { site, role };
     router_forward(b, moe);
     b.memory(Site::Permute, role, "permute", e.sent * hidden * 2 * b.bytes);
-    all_to_all(b, e.sent, part(Site::Up));
+    all_to_all(b, moe, e.sent, ExpertDirection::Dispatch, part(Site::Up));
     let routed = e.n_experts * e.tokens_per_expert;
     sort_by_expert(b, &e, Site::Permute, role);
     if !b.layout.folded_experts() {
@@ -110,7 +115,7 @@ pub(super) fn experts_forward(b: &mut Builder, moe: &Moe) {
         b.leave_forward(routed, Some(part(Site::Unpermute)));
     }
     sort_by_expert(b, &e, Site::Unpermute, role);
-    all_to_all(b, e.sent, part(Site::Unpermute));
+    all_to_all(b, moe, e.sent, ExpertDirection::Combine, part(Site::Unpermute));
     shared_forward(b, moe);
     // Reads every expert's result and writes the sum.
     b.memory(Site::Unpermute, role, "unpermute", (e.sent + b.local_tokens) * hidden * b.bytes);
@@ -224,7 +229,7 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
         b.cast_activation(Site::SharedUp, KernelRole::InputGrad, tokens * up_columns(b, e.shared));
         b.column_backward(Site::SharedUp, tokens, up_columns(b, e.shared), hidden, Site::Permute);
     }
-    all_to_all(b, e.sent, part(Site::Down));
+    all_to_all(b, moe, e.sent, ExpertDirection::Dispatch, part(Site::Down));
     sort_by_expert(b, &e, Site::Unpermute, KernelRole::InputGrad);
     if !b.layout.folded_experts() {
         b.leave_backward(part(Site::Down), routed);
@@ -243,7 +248,7 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
         b.leave_forward(routed, Some(part(Site::Permute)));
     }
     sort_by_expert(b, &e, Site::Permute, KernelRole::InputGrad);
-    all_to_all(b, e.sent, part(Site::Permute));
+    all_to_all(b, moe, e.sent, ExpertDirection::Combine, part(Site::Permute));
     b.weight_grad(Site::Up, e.tokens_per_expert, up_columns(b, e.inner), hidden, e.n_experts);
     b.bias_grads = bias_grads;
     bias_sums(b, &e);

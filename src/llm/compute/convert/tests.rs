@@ -149,6 +149,8 @@ fn exchanges_are_awaited_by_a_kernel_that_follows() {
     model.moe = Some(Moe {
         experts: 8,
         top_k: 2,
+        groups: 1,
+        top_groups: 1,
         expert_ffn: 4096,
         shared_experts: 1,
         dense_layers: 0,
@@ -177,8 +179,17 @@ fn exchanges_are_awaited_by_a_kernel_that_follows() {
 #[test]
 fn experts_do_the_work_of_the_tokens_sent_to_them() {
     let mut model = gpt();
-    let moe =
-        Moe { experts: 8, top_k: 2, expert_ffn: 4096, shared_experts: 0, dense_layers: 0, every: 1, biases: false };
+    let moe = Moe {
+        experts: 8,
+        top_k: 2,
+        groups: 1,
+        top_groups: 1,
+        expert_ffn: 4096,
+        shared_experts: 0,
+        dense_layers: 0,
+        every: 1,
+        biases: false,
+    };
     model.moe = Some(moe);
     let mut layout = layout(1, false);
     layout.ep = 4;
@@ -288,8 +299,17 @@ fn eager_mode_runs_single_operations() {
 
 #[test]
 fn ranks_with_several_experts_sort_what_they_got() {
-    let moe =
-        Moe { experts: 16, top_k: 2, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1, biases: false };
+    let moe = Moe {
+        experts: 16,
+        top_k: 2,
+        groups: 1,
+        top_groups: 1,
+        expert_ffn: 512,
+        shared_experts: 0,
+        dense_layers: 0,
+        every: 1,
+        biases: false,
+    };
     let model = Transformer { moe: Some(moe), ..gpt() };
     let sorts = |ep, pass| {
         let layout = Layout { ep, dp: 16, global_batch: 16, ..layout(1, false) };
@@ -304,8 +324,17 @@ fn ranks_with_several_experts_sort_what_they_got() {
 /// ranks exchange nothing for them.
 #[test]
 fn folded_experts_are_whole_and_gather_nothing() {
-    let moe =
-        Moe { experts: 16, top_k: 2, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1, biases: false };
+    let moe = Moe {
+        experts: 16,
+        top_k: 2,
+        groups: 1,
+        top_groups: 1,
+        expert_ffn: 512,
+        shared_experts: 0,
+        dense_layers: 0,
+        every: 1,
+        biases: false,
+    };
     let model = Transformer { moe: Some(moe), ..gpt() };
     let split = Layout { ep: 4, dp: 16, global_batch: 64, ..layout(4, true) };
     let folded = Layout { etp: 1, ..split.clone() };
@@ -407,8 +436,17 @@ fn the_optimizer_touches_what_is_sharded() {
 
 /// A model with gpt-oss's special features, and one without them.
 fn gpt_oss() -> [Transformer; 2] {
-    let moe =
-        Moe { experts: 16, top_k: 4, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1, biases: true };
+    let moe = Moe {
+        experts: 16,
+        top_k: 4,
+        groups: 1,
+        top_groups: 1,
+        expert_ffn: 512,
+        shared_experts: 0,
+        dense_layers: 0,
+        every: 1,
+        biases: true,
+    };
     let own = Transformer {
         gated: true,
         learned_positions: false,
