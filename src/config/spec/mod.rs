@@ -11,6 +11,7 @@ mod derive;
 mod docs;
 mod ecn_by_rate;
 mod error;
+mod experts;
 mod failing_part;
 mod gpu_links;
 mod jobs;
@@ -47,6 +48,7 @@ pub use config::{Config, Joining, Steady};
 pub use costs::CostKeys;
 pub use docs::{reference_markdown, template};
 pub use error::{Conflict, Place, SpecError};
+pub use experts::{DispatcherChoice, ExpertsSpec};
 pub use failing_part::FailingPart;
 pub use gpu_links::{GpuLinks, LinkKind, LinksOfGpu, links_of, links_of_table};
 pub use jobs::{JobSection, JobsSection, PlacementChoice, RunningJobs, wrong_job_name};
@@ -61,8 +63,8 @@ pub use named::Named;
 pub use ns3_config::{FileConfig, Note, read_ns3_config};
 pub use outages::OutageText;
 pub use program::{
-    AlgorithmChoice, Analytic, Communication, Compute, DispatcherChoice, ExpertsSpec, OpChoice, ProgramFormat,
-    ProgramSpec, ProtocolChoice, SlowdownChoice, Source,
+    AlgorithmChoice, Analytic, Communication, Compute, OpChoice, ProgramFormat, ProgramSpec, ProtocolChoice,
+    SlowdownChoice, Source,
 };
 pub use registered::{PolicyRegistry, REGISTRABLE, RegisteredPolicy};
 pub use sections::{

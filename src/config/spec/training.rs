@@ -5,9 +5,9 @@
 use std::path::{Path, PathBuf};
 
 use super::error::Conflict;
+use super::experts::DispatcherChoice;
 use super::key_id::KeyId;
 use super::named::{Named, named};
-use super::program::DispatcherChoice;
 use super::scale::{PPM, scaled};
 use super::value::Values;
 
