@@ -188,7 +188,7 @@ const KNOBS: &[Knob] = &[
     ("workload.bucket_mb", "dense", OVERLAP, "2"),
     ("workload.bucket_mb", "dense", &["workload.framework=deepspeed", "workload.pp=1", "workload.zero=3"], "2"),
     ("workload.expert_skew", "experts", &["workload.ep=2"], "1.5"),
-    ("workload.ep_dispatcher", "experts", &["workload.ep=8"], "deepep-low-latency"),
+    ("workload.ep_dispatcher", "experts", &["workload.ep=4"], "deepep-low-latency"),
     ("workload.ep_dispatcher", "all-to-all", &["workload.op=dispatch"], "deepep-v2"),
     ("workload.ep_experts", "all-to-all", EXCHANGE, "128"),
     ("workload.ep_top_k", "all-to-all", EXCHANGE, "4"),
