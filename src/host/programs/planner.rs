@@ -9,8 +9,8 @@ use crate::programs::plan_cache::{self, FitKey, FittedSchedule, PlanKey};
 use hyperfold_config::spec;
 use hyperfold_llm::collective::{
     Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, EqualSteps, IdleMachine,
-    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleError, ScheduleOptions, Shape, analytic_ps,
-    build, chunk_passes, latencies,
+    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleError, ScheduleOptions, ServerInterconnect,
+    Shape, analytic_ps, build, chunk_passes, latencies,
 };
 use hyperfold_llm::workload::lower::{Asked, CollectivePlan, Planner};
 use hyperfold_llm::workload::program::Dim;
@@ -263,6 +263,10 @@ impl<'a> ClusterPlanner<'a> {
         }
         if wanted == Algorithm::Nvls && !system.nvls {
             return Err("algorithm nvls needs NVSwitches that reduce: H100 or later GPUs joined by NVSwitch; this cluster has none (cluster.gpu, cluster.server)".to_string());
+        }
+        let apart = system.inside == ServerInterconnect::Pcie && placement.ranks_per_node > 1;
+        if matches!(asked.op, CollectiveOp::Experts(e) if apart && e.is_once_a_server()) {
+            return Err("DeepEP's normal kernels forward tokens over NVLink, and this cluster's servers have none (cluster.server); workload.ep_dispatcher = \"all-to-all\" or \"deepep-low-latency\" do not need it".to_string());
         }
         let in_switches = match algorithm {
             Algorithm::InNetwork => true,
