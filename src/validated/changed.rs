@@ -58,7 +58,11 @@ fn program_otherwise(program: &ProgramSpec, note: &mut impl FnMut(bool, &'static
     note(!matches!(compute.slowdown, SlowdownChoice::Own), "slowdown beside communication");
     note(program.communication.latency_ppm != ONE, "latencies");
     match &program.source {
-        Source::Model(t) => note(t.expert_skew_ppm != ONE, "expert skew"),
+        Source::Model(t) => {
+            note(t.expert_skew_ppm != ONE, "expert skew");
+            // No measured training of a class had such kernels by a key of its own.
+            note(t.dispatcher.is_some(), "dispatcher of experts");
+        }
         Source::Collective { .. } => {
             let c = &program.communication;
             let chosen = c.protocol.is_some() || c.channels.is_some() || c.chunk_bytes.is_some();
@@ -110,6 +114,13 @@ mod tests {
         assert_eq!(changed_by("cluster.nvlink_gbps = 100"), ["NVLink rate"]);
         assert_eq!(changed_by("topology.link_gbps = 100"), ["link rate"]);
         assert_eq!(changed_by("\"workload.latency_scale\" = 2"), ["latencies"]);
+        let deepep = "workload.model = \"qwen3-30b-a3b\"\nworkload.ep = 8\nworkload.ep_dispatcher = \"deepep\"";
+        let sweep = format!(
+            "name = \"changed\"\n[base]\ncluster.server = \"dgx-h100\"\ncluster.gpus = 64\nworkload.kind = \"model\"\n{deepep}\n"
+        );
+        let sweep =
+            sweep::parse(&sweep, Path::new("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
+        assert_eq!(changed(&sweep.config(&sweep.experiments[0]).unwrap()), ["dispatcher of experts"]);
         let both = changed_by("topology.oversubscription = 4\ncluster.gpu = { like = \"h100\", bf16_tflops = 2000.0 }");
         assert_eq!(both, ["GPU table", "oversubscription"]);
     }

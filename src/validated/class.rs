@@ -30,7 +30,7 @@ pub struct ExperimentClass {
     pub gpu: Arch,
     /// Number format of its matrix products.
     pub precision: PrecisionClass,
-    /// Name as in `workload.framework`; `nccl` for a collective.
+    /// Name as in `workload.framework`; `nccl` or `deepep` for a collective.
     pub framework: String,
     /// How the work is distributed, or which operation it is.
     pub parallelism: Parallelism,
@@ -63,9 +63,9 @@ impl ExperimentClass {
         let gpu = generation(&gpu);
         match &program.source {
             Source::Model(t) => Self::of_training(config, program, t, gpu),
-            Source::Collective { op, bytes, ranks } => {
+            Source::Collective { op, bytes, ranks, experts } => {
                 let ranks = ranks.or(config.cluster.gpus);
-                Self::of_collective(config, program, gpu, *op, *bytes, ranks)
+                Self::of_collective(config, program, gpu, *op, experts.is_some(), *bytes, ranks)
             }
             Source::Inference(_) | Source::File { .. } => None,
         }
@@ -116,6 +116,7 @@ impl ExperimentClass {
         program: &ProgramSpec,
         gpu: Arch,
         op: OpChoice,
+        without_nccl: bool,
         bytes: u64,
         ranks: Option<u32>,
     ) -> Option<ExperimentClass> {
@@ -128,13 +129,13 @@ impl ExperimentClass {
             workload: WorkloadClass::Collective,
             gpu,
             precision: PrecisionClass::Any,
-            framework: "nccl".to_string(),
+            framework: if without_nccl { "deepep" } else { "nccl" }.to_string(),
             parallelism: match op {
                 OpChoice::AllReduce => Parallelism::AllReduce,
                 OpChoice::AllGather | OpChoice::ReduceScatter | OpChoice::Broadcast | OpChoice::Reduce => {
                     Parallelism::AllGather
                 }
-                OpChoice::AllToAll => Parallelism::AllToAll,
+                OpChoice::AllToAll | OpChoice::Dispatch | OpChoice::Combine => Parallelism::AllToAll,
                 OpChoice::SendRecv => Parallelism::SendRecv,
                 OpChoice::Barrier => return None,
             },

@@ -59,6 +59,8 @@ fn base(name: &str) -> String {
     format!("{network}[base.workload]\n{workload}")
 }
 
+/// Tokens go to experts without NCCL, once to each server.
+const EXCHANGE: &[&str] = &["workload.op=dispatch", "workload.ep_dispatcher=deepep-v2"];
 const QPS: &[&str] = &["workload.qps_per_connection=4", "workload.algorithm=ring", "workload.chunk_kib=16"];
 const NCCL_QPS: &[&str] =
     &["workload.nccl.NCCL_IB_QPS_PER_CONNECTION=4", "workload.algorithm=ring", "workload.chunk_kib=16"];
@@ -186,6 +188,22 @@ const KNOBS: &[Knob] = &[
     ("workload.bucket_mb", "dense", OVERLAP, "2"),
     ("workload.bucket_mb", "dense", &["workload.framework=deepspeed", "workload.pp=1", "workload.zero=3"], "2"),
     ("workload.expert_skew", "experts", &["workload.ep=2"], "1.5"),
+    ("workload.ep_dispatcher", "experts", &["workload.ep=4"], "deepep-low-latency"),
+    ("workload.ep_dispatcher", "all-to-all", &["workload.op=dispatch"], "deepep-v2"),
+    ("workload.ep_experts", "all-to-all", EXCHANGE, "128"),
+    ("workload.ep_top_k", "all-to-all", EXCHANGE, "4"),
+    (
+        "workload.ep_groups",
+        "all-to-all",
+        &["workload.op=dispatch", "workload.ep_dispatcher=deepep-v2", "workload.ep_top_groups=1"],
+        "2",
+    ),
+    (
+        "workload.ep_top_groups",
+        "all-to-all",
+        &["workload.op=dispatch", "workload.ep_dispatcher=deepep-v2", "workload.ep_groups=2"],
+        "1",
+    ),
     ("workload.rank_order", "dense", &[], "pp-dp-ep-cp-tp"),
     ("workload.kernels", "dense", &[], "kernels.csv"),
     ("workload.memory_check", "dense", &["cluster.gpu_memory_gib=0.01"], "false"),

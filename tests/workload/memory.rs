@@ -52,6 +52,7 @@ fn layout() -> Layout {
         fused_grad_accumulation: true,
         bucket_bytes: 100 << 20,
         expert_skew: 1.0,
+        expert_dispatcher: None,
         order: "tp-cp-ep-dp-pp".into(),
     }
 }

@@ -270,6 +270,14 @@ pub(super) fn shared_experts(v: &Values) -> bool {
 pub(super) fn steady(v: &Values) -> bool {
     folded(v) && (v.is(KeyId::FastForward, "steady") || v.is(KeyId::FastForward, "rates"))
 }
+/// Whether it is an exchange of tokens with experts alone.
+pub(super) fn expert_op(v: &Values) -> bool {
+    collective(v) && (v.is(KeyId::Op, "dispatch") || v.is(KeyId::Op, "combine"))
+}
+/// Whether tokens go once to each server that holds experts of theirs.
+pub(super) fn once_a_server(v: &Values) -> bool {
+    v.is(KeyId::EpDispatcher, "deepep") || v.is(KeyId::EpDispatcher, "deepep-v2")
+}
 pub(super) fn model(v: &Values) -> bool {
     v.is(KeyId::WorkloadKind, "model")
 }
@@ -322,7 +330,8 @@ pub(super) fn nccl(v: &Values, key: KeyId) -> bool {
 /// Whether relays matter: only all-to-alls are relayed, and only if the algorithm is left open.
 pub(super) fn pxn(v: &Values) -> bool {
     let fixed = v.is(KeyId::Algorithm, "direct") || v.is(KeyId::Algorithm, "hierarchical");
-    let exchanges = !collective(v) || v.is(KeyId::Op, "all-to-all");
+    let exchanges =
+        !collective(v) || v.is(KeyId::Op, "all-to-all") || (expert_op(v) && v.is(KeyId::EpDispatcher, "all-to-all"));
     collectives(v) && exchanges && !fixed && linked(v)
 }
 pub(super) fn pxn_variable(v: &Values) -> bool {

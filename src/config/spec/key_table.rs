@@ -196,7 +196,7 @@ macro_rules! for_each_key {
             Pattern "workload.pattern" one_of(&["incast", "permutation", "ring", "all-to-all", "poisson", "storage"], &[]), D::None("required with kind = \"traffic\""), traffic, "who sends to whom";
             Bytes "workload.bytes" int(1, BYTES_MAX), D::Derived(derive::bytes, "1000000; with kind = \"collective\" 64000000"),
                 |v| (traffic(v) && !v.is(KeyId::Pattern, "poisson")) || collective(v),
-                "size of each flow; of storage what each client writes or reads at a time; of a collective as nccl-tests counts it: the whole buffer, of an all-gather what each rank ends with";
+                "size of each flow; of storage what each client writes or reads at a time; of a collective as nccl-tests counts it: the whole buffer, of an all-gather what each rank ends with, of a dispatch or combine a rank's tokens, each counted once for each of its experts";
             Ranks "workload.ranks" int(0, COUNT), D::Int(0), |v| traffic(v) || collective(v) || v.is(KeyId::WorkloadKind, "chakra"),
                 "GPUs that take part, from rank 0; 0: all; with chakra the ranks that a trace of one rank is repeated on";
             FanIn "workload.fan_in" int(0, COUNT), D::Int(8), |v| pattern(v, "incast"), "senders to each receiver, drawn by lot (those in its own server use NVLink); 0: everyone else";
@@ -280,6 +280,8 @@ macro_rules! for_each_key {
             BucketMb "workload.bucket_mb" stepped(0.000_001, 1e6, 0.000_001), D::Derived(derive::bucket_mb, "40e6 gradients with megatron, 5e8 with deepspeed, else 26.2144"), sharded_data,
                 "gradients (or gathered parameters) of one bucket, units of 10^6 bytes";
             ExpertSkew "workload.expert_skew" stepped(1.0, 1e6, 0.000_001), D::Float(1.0), |v| degree(v, KeyId::Ep) || shared_experts(v), "load of the busiest expert over the mean; 1: even";
+            EpDispatcher "workload.ep_dispatcher" one_of(&["all-to-all", "deepep", "deepep-v2", "deepep-low-latency"], &[]), D::Choice("all-to-all"), |v| degree(v, KeyId::Ep) || shared_experts(v) || expert_op(v),
+                "what carries tokens to experts and back: NCCL's all-to-all, a copy for each expert; DeepEP's normal kernels of version 1 or 2, once to each server, where NVLink spreads them; or its low-latency kernels, a copy for each expert, without NCCL";
             RankOrder "workload.rank_order" KeyKind::Text, D::Text("tp-cp-ep-dp-pp"), several_degrees, "how ranks are numbered, fastest first";
             Kernels "workload.kernels" KeyKind::Path, D::None("none"), |v| transformer(v) && v.has(KeyId::Kernels), "CSV of measured kernels, laid over the built-in operation database";
             MemoryCheck "workload.memory_check" KeyKind::Bool, D::Bool(true), model, "an experiment that needs more memory than a GPU has, by more than memory_margin, is `oom`, without being simulated";
@@ -335,8 +337,13 @@ macro_rules! for_each_key {
                 |v| by_chance(v) || pattern(v, "poisson") || pattern(v, "permutation") || pattern(v, "incast") || requests(v, "generated") || shared_experts(v) || (computes(v) && v.float(KeyId::ComputeJitter) > 0.0),
                 "mixed into the seed of pairs, sizes, arrivals, requests, busiest experts and jitter";
 
-            Op "workload.op" one_of(&["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier"], &[]),
-                D::None("required with kind = \"collective\""), collective, "the operation; send-recv: every rank sends to the next";
+            Op "workload.op" one_of(&["all-reduce", "all-gather", "reduce-scatter", "all-to-all", "broadcast", "reduce", "send-recv", "barrier", "dispatch", "combine"], &[]),
+                D::None("required with kind = \"collective\""), collective, "the operation; send-recv: every rank sends to the next; dispatch: every rank sends tokens to experts, combine: results back";
+            EpExperts "workload.ep_experts" int(1, 65536), D::Int(256), |v| expert_op(v) && once_a_server(v), "routed experts of a dispatch or combine, spread over its ranks (DeepSeek-V3's)";
+            EpTopK "workload.ep_top_k" int(1, 1024), D::Int(8), |v| expert_op(v) && once_a_server(v), "experts that a token of a dispatch or combine goes to (DeepSeek-V3's)";
+            EpGroups "workload.ep_groups" int(1, 256), D::Int(1), |v| expert_op(v) && once_a_server(v), "groups of these experts from which a token's are chosen; 1: none";
+            EpTopGroups "workload.ep_top_groups" int(0, 256), D::Int(0), |v| expert_op(v) && once_a_server(v) && v.int(KeyId::EpGroups) > 1,
+                "groups that a token's experts may be in (node-limited routing); 0: all";
             Algorithm "workload.algorithm" one_of(&["auto", "ring", "tree", "halving-doubling", "direct", "hierarchical", "nvls", "in-network"], &[]), D::Choice("auto"), collectives,
                 "how collectives are carried out; auto: what NCCL's cost model chooses";
             Protocol "workload.protocol" one_of(&["auto", "LL", "LL128", "Simple"], &[]), D::Choice("auto"), collectives, "NCCL's protocol; auto: what its cost model chooses";

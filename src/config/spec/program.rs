@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use super::error::Conflict;
+use super::experts::ExpertsSpec;
 use super::key::{Key, VARIABLES};
 use super::key_id::KeyId;
 use super::keys::KEYS;
@@ -48,6 +49,8 @@ pub enum Source {
         bytes: u64,
         /// Number of ranks, from rank 0; `None`: all.
         ranks: Option<u32>,
+        /// Experts of a dispatch or combine without NCCL.
+        experts: Option<ExpertsSpec>,
     },
     /// A program that files give.
     File {
@@ -96,6 +99,10 @@ pub enum OpChoice {
     SendRecv,
     /// Every rank waits for all others.
     Barrier,
+    /// Every rank sends tokens to experts.
+    Dispatch,
+    /// Every rank sends results of experts back.
+    Combine,
 }
 
 /// Modifications of kernels' times. Factors are in millionths.
@@ -252,7 +259,12 @@ impl ProgramSpec {
             },
             None if v.is(KeyId::WorkloadKind, "model") => Source::Model(Box::new(Training::new(v, dir)?)),
             None if v.is(KeyId::WorkloadKind, "inference") => Source::Inference(Box::new(Serving::new(v, dir)?)),
-            None => Source::Collective { op: op(v)?, bytes: v.int(KeyId::Bytes) as u64, ranks },
+            None => Source::Collective {
+                op: op(v)?,
+                bytes: v.int(KeyId::Bytes) as u64,
+                ranks,
+                experts: ExpertsSpec::new(v),
+            },
         };
         Ok(ProgramSpec {
             source,
@@ -283,6 +295,7 @@ impl ProgramSpec {
                 key: KeyId::Gpus,
                 why: "it must be at least 2: somebody sends, somebody else receives".to_string(),
             }),
+            Source::Collective { ranks, experts: Some(experts), .. } => experts.check(v, ranks.or(gpus)),
             _ => Ok(()),
         }
     }
@@ -298,6 +311,8 @@ fn op(v: &Values) -> Result<OpChoice, Conflict> {
         "reduce" => OpChoice::Reduce,
         "send-recv" => OpChoice::SendRecv,
         "barrier" => OpChoice::Barrier,
+        "dispatch" => OpChoice::Dispatch,
+        "combine" => OpChoice::Combine,
         _ => {
             let why = format!("it is required with workload.kind = \"collective\": {}", key(KeyId::Op).accepts());
             return Err(Conflict { job: None, key: KeyId::Op, why });

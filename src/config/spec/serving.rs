@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::error::Conflict;
+use super::experts::DispatcherChoice;
 use super::key_id::KeyId;
 use super::named::{Named, named};
 use super::scale::{PPM, scaled};
@@ -47,6 +48,8 @@ pub struct Serving {
     pub joined_layers: Option<u32>,
     /// Skew of the load of experts, millionths; a million is even.
     pub expert_skew_ppm: u64,
+    /// Value of `workload.ep_dispatcher`; `None`: NCCL's all-to-all.
+    pub dispatcher: Option<DispatcherChoice>,
     /// Source of the requests.
     pub requests: RequestSource,
     /// The user's measured kernels.
@@ -171,6 +174,7 @@ impl Serving {
             step_overhead_ps: scaled(v.float(KeyId::StepOverheadUs), PS_PER_US),
             joined_layers: some(KeyId::JoinedLayers),
             expert_skew_ppm: scaled(v.float(KeyId::ExpertSkew), PPM),
+            dispatcher: DispatcherChoice::new(v),
             requests,
             kernels: v.has(KeyId::Kernels).then(|| dir.join(v.text(KeyId::Kernels))),
             ttft_bound_ps: scaled(v.float(KeyId::TtftBoundMs), PS_PER_MS),

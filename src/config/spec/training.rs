@@ -5,6 +5,7 @@
 use std::path::{Path, PathBuf};
 
 use super::error::Conflict;
+use super::experts::DispatcherChoice;
 use super::key_id::KeyId;
 use super::named::{Named, named};
 use super::scale::{PPM, scaled};
@@ -105,6 +106,8 @@ pub struct Training {
     pub bucket_bytes: u64,
     /// Skew of the load of experts, millionths; a million is even.
     pub expert_skew_ppm: u64,
+    /// Value of `workload.ep_dispatcher`; `None`: NCCL's all-to-all.
+    pub dispatcher: Option<DispatcherChoice>,
     /// A permutation of `tp`, `cp`, `ep`, `dp`, `pp`, joined by `-`.
     pub rank_order: String,
     /// The user's measured kernels.
@@ -330,6 +333,7 @@ impl Training {
             fused_grad_accumulation: v.bool(KeyId::FusedGradAccumulation),
             bucket_bytes: scaled(v.float(KeyId::BucketMb), 1e6),
             expert_skew_ppm: scaled(v.float(KeyId::ExpertSkew), PPM),
+            dispatcher: DispatcherChoice::new(v),
             rank_order: v.text(KeyId::RankOrder).to_string(),
             kernels: v.has(KeyId::Kernels).then(|| dir.join(v.text(KeyId::Kernels))),
             memory,

@@ -3,11 +3,26 @@
 //! Layer: host.
 
 use hyperfold_config::spec;
-use hyperfold_llm::collective::CollectiveOp;
+use hyperfold_llm::collective::{CollectiveOp, ExpertDirection, ExpertExchange};
 use hyperfold_llm::workload::program::{Dim, Group, OpKind, Peer, Program, Rank, Stream, Workload};
 
+/// The operation of a dispatch or combine.
+fn exchange(direction: ExpertDirection, experts: Option<spec::ExpertsSpec>) -> CollectiveOp {
+    let Some(spec::ExpertsSpec { dispatcher, experts, top_k, groups, top_groups }) = experts else {
+        return CollectiveOp::AllToAll;
+    };
+    let dispatcher = super::training::dispatcher(dispatcher);
+    CollectiveOp::Experts(ExpertExchange { dispatcher, direction, experts, top_k, groups, top_groups })
+}
+
 /// Builds the workload that runs one collective on `n` ranks, `times` times one after another.
-pub(crate) fn benchmark(op: spec::OpChoice, bytes: u64, n: u32, times: u32) -> Workload {
+pub(crate) fn benchmark(
+    op: spec::OpChoice,
+    experts: Option<spec::ExpertsSpec>,
+    bytes: u64,
+    n: u32,
+    times: u32,
+) -> Workload {
     let mut w = Workload { groups: vec![Group { members: (0..n).collect(), dim: Dim::Other }], ..Workload::default() };
     let name = w.name(name_of(op));
     let stream = Stream::comm(Dim::Other);
@@ -21,6 +36,8 @@ pub(crate) fn benchmark(op: spec::OpChoice, bytes: u64, n: u32, times: u32) -> W
         spec::OpChoice::Broadcast => collective(CollectiveOp::Broadcast),
         spec::OpChoice::Reduce => collective(CollectiveOp::Reduce),
         spec::OpChoice::Barrier => collective(CollectiveOp::Barrier),
+        spec::OpChoice::Dispatch => collective(exchange(ExpertDirection::Dispatch, experts)),
+        spec::OpChoice::Combine => collective(exchange(ExpertDirection::Combine, experts)),
         spec::OpChoice::SendRecv => {
             // Every rank has its own neighbours, so each has its own program.
             for rank in 0..n {
@@ -65,6 +82,8 @@ fn name_of(op: spec::OpChoice) -> &'static str {
         spec::OpChoice::Reduce => "reduce",
         spec::OpChoice::SendRecv => "send-recv",
         spec::OpChoice::Barrier => "barrier",
+        spec::OpChoice::Dispatch => "dispatch",
+        spec::OpChoice::Combine => "combine",
     }
 }
 
@@ -72,7 +91,11 @@ fn name_of(op: spec::OpChoice) -> &'static str {
 pub(crate) fn bus_factor(op: spec::OpChoice, n: u64) -> (u64, u64) {
     match op {
         spec::OpChoice::AllReduce => (2 * (n - 1), n),
-        spec::OpChoice::AllGather | spec::OpChoice::ReduceScatter | spec::OpChoice::AllToAll => (n - 1, n),
+        spec::OpChoice::AllGather
+        | spec::OpChoice::ReduceScatter
+        | spec::OpChoice::AllToAll
+        | spec::OpChoice::Dispatch
+        | spec::OpChoice::Combine => (n - 1, n),
         spec::OpChoice::Broadcast | spec::OpChoice::Reduce | spec::OpChoice::SendRecv | spec::OpChoice::Barrier => {
             (1, 1)
         }

@@ -452,10 +452,10 @@ fn read(
     notes: &mut Vec<String>,
 ) -> Result<Read, PrepareError> {
     Ok(match &program.source {
-        spec::Source::Collective { op, bytes, ranks } => {
+        spec::Source::Collective { op, bytes, ranks, experts } => {
             let n = ranks.unwrap_or(net.ranks.len() as u32);
             let bus = bus_factor(*op, u64::from(n));
-            let workload = benchmark(*op, *bytes, n, program.warmup + program.iterations);
+            let workload = benchmark(*op, *experts, *bytes, n, program.warmup + program.iterations);
             // A barrier carries no bytes.
             let collective = (*op != spec::OpChoice::Barrier).then_some(CollectiveBenchmark { bytes: *bytes, bus });
             Read { workload, collective, peak_bytes: None, serving: None }

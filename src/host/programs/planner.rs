@@ -9,8 +9,8 @@ use crate::programs::plan_cache::{self, FitKey, FittedSchedule, PlanKey};
 use hyperfold_config::spec;
 use hyperfold_llm::collective::{
     Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, EqualSteps, IdleMachine,
-    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleError, ScheduleOptions, Shape, analytic_ps,
-    build, chunk_passes, latencies,
+    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleError, ScheduleOptions, ServerInterconnect,
+    Shape, analytic_ps, build, chunk_passes, latencies,
 };
 use hyperfold_llm::workload::lower::{Asked, CollectivePlan, Planner};
 use hyperfold_llm::workload::program::Dim;
@@ -246,7 +246,11 @@ impl<'a> ClusterPlanner<'a> {
         let choice = communicator.choose(asked.op, asked.bytes);
         let algorithm = match wanted {
             // Relays use NVLink and save the network's upper tiers. NCCL's choice knows its variables, not `workload.pxn`.
-            Algorithm::Auto if choice.algorithm == Algorithm::Hierarchical && !c.pxn => Algorithm::Direct,
+            Algorithm::Auto
+                if asked.op == CollectiveOp::AllToAll && choice.algorithm == Algorithm::Hierarchical && !c.pxn =>
+            {
+                Algorithm::Direct
+            }
             Algorithm::Auto => choice.algorithm,
             fixed => fixed,
         };
@@ -259,6 +263,10 @@ impl<'a> ClusterPlanner<'a> {
         }
         if wanted == Algorithm::Nvls && !system.nvls {
             return Err("algorithm nvls needs NVSwitches that reduce: H100 or later GPUs joined by NVSwitch; this cluster has none (cluster.gpu, cluster.server)".to_string());
+        }
+        let apart = system.inside == ServerInterconnect::Pcie && placement.ranks_per_node > 1;
+        if matches!(asked.op, CollectiveOp::Experts(e) if apart && e.is_once_a_server()) {
+            return Err("DeepEP's normal kernels forward tokens over NVLink, and this cluster's servers have none (cluster.server); workload.ep_dispatcher = \"all-to-all\" or \"deepep-low-latency\" do not need it".to_string());
         }
         let in_switches = match algorithm {
             Algorithm::InNetwork => true,
@@ -365,6 +373,10 @@ impl<'a> ClusterPlanner<'a> {
         if let Some(own) = asked.algorithm {
             return own;
         }
+        // Kernels that exchange tokens with experts without NCCL have one algorithm.
+        if matches!(asked.op, CollectiveOp::Experts(_)) {
+            return Algorithm::Auto;
+        }
         let general = general(self.communication.algorithm);
         let here = general != Algorithm::Nvls || self.system.nvls;
         if self.strict || (here && exists(asked.op, general)) {
@@ -408,7 +420,7 @@ fn general(algorithm: spec::AlgorithmChoice) -> Algorithm {
 fn exists(op: CollectiveOp, algorithm: Algorithm) -> bool {
     match algorithm {
         Algorithm::Auto | Algorithm::Direct | Algorithm::Hierarchical => true,
-        Algorithm::Ring => op != CollectiveOp::AllToAll,
+        Algorithm::Ring => !op.is_all_to_all(),
         Algorithm::Tree => matches!(
             op,
             CollectiveOp::AllReduce | CollectiveOp::Barrier | CollectiveOp::Broadcast | CollectiveOp::Reduce

@@ -2,7 +2,7 @@
 //!
 //! Layer: host. Converts types of `spec` to those of `workload::serving`.
 
-use crate::programs::training::{gpu, model};
+use crate::programs::training::{dispatcher, gpu, model};
 use crate::setup::error::{JobError, PrepareError, SetupError};
 use hyperfold_base::units::PS_PER_S;
 use hyperfold_config::spec::{self, Config};
@@ -95,6 +95,7 @@ pub(crate) fn setup(
         step_overhead_ps: asked.step_overhead_ps,
         joined_layers: asked.joined_layers.unwrap_or(u32::MAX),
         expert_skew: asked.expert_skew_ppm as f64 / PPM,
+        expert_dispatcher: asked.dispatcher.map(dispatcher),
         compute_scale: program.compute.scale_ppm as f64 / PPM,
         seed: config.jitter_seed(),
     };

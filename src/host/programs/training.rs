@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use hyperfold_base::input;
 use hyperfold_config::spec::{self, Config, Named, Training};
+use hyperfold_llm::collective::ExpertDispatcher;
 use hyperfold_llm::compute::{self, Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase, with_attention};
 use hyperfold_llm::memory::{self, Estimate, MemoryOptions};
 use hyperfold_llm::model::{
@@ -158,6 +159,15 @@ fn modules(chosen: &[spec::RecomputeModule]) -> RecomputeModules {
     }
 }
 
+/// Converts the kernels that exchange tokens with experts to the type of `collective`.
+pub(crate) fn dispatcher(choice: spec::DispatcherChoice) -> ExpertDispatcher {
+    match choice {
+        spec::DispatcherChoice::DeepEp => ExpertDispatcher::DeepEp,
+        spec::DispatcherChoice::DeepEpV2 => ExpertDispatcher::DeepEpV2,
+        spec::DispatcherChoice::DeepEpLowLatency => ExpertDispatcher::DeepEpLowLatency,
+    }
+}
+
 /// Converts the layout to the type of `model`.
 pub fn layout(t: &Training, model: &Model) -> Layout {
     Layout {
@@ -231,6 +241,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         fused_grad_accumulation: t.fused_grad_accumulation,
         bucket_bytes: t.bucket_bytes,
         expert_skew: t.expert_skew_ppm as f64 / 1e6,
+        expert_dispatcher: t.dispatcher.map(dispatcher),
         order: t.rank_order.clone(),
     }
 }

@@ -32,6 +32,17 @@ impl<'a> Communicator<'a> {
     /// The choice of NCCL's tuner.
     pub(super) fn nccl_choice(&self, op: CollectiveOp, bytes: u64) -> Choice {
         match op {
+            CollectiveOp::Experts(e) => {
+                let algorithm = if e.is_once_a_server() { Algorithm::Hierarchical } else { Algorithm::Direct };
+                let us = self.links.time_us(op, algorithm, Protocol::Simple, bytes);
+                Choice {
+                    algorithm,
+                    protocol: Protocol::Simple,
+                    channels: 1,
+                    chunk_bytes: point_chunk_bytes(&self.placement, self.env),
+                    predicted_ps: (us * 1e6) as u64,
+                }
+            }
             CollectiveOp::AllToAll => {
                 let algorithm = all_to_all_algorithm(&self.placement, self.system, self.env);
                 let us = self.links.time_us(op, algorithm, Protocol::Simple, bytes);

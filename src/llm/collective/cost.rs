@@ -23,7 +23,7 @@ impl Communicator<'_> {
         let cost = |algorithm, protocol| self.links.time_us(op, algorithm, protocol, bytes);
         let limit_us = cost(choice.algorithm, choice.protocol) / WORTH_ANOTHER;
         match op {
-            CollectiveOp::Barrier => return choice,
+            CollectiveOp::Barrier | CollectiveOp::Experts(_) => return choice,
             CollectiveOp::AllToAll => {
                 let direct_us = cost(Algorithm::Direct, Protocol::Simple);
                 let predicted_ps = (direct_us * 1e6) as u64;

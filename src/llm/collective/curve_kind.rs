@@ -19,11 +19,12 @@ pub(super) struct CurveKind {
 }
 
 impl CurveKind {
-    /// The kind of an operation. `None` for a machine that is no preset.
+    /// The kind of an operation. `None` for a machine that is no preset, and for exchanges with experts without NCCL, of which there are no runs.
     pub(super) fn new(op: CollectiveOp, placement: &MemberPlacement, system: &CollectiveSystem) -> Option<CurveKind> {
         let group = match op {
             CollectiveOp::AllReduce | CollectiveOp::Barrier => 0,
             CollectiveOp::AllToAll => 2,
+            CollectiveOp::Experts(_) => return None,
             _ => 1,
         };
         Some(CurveKind {

@@ -12,6 +12,7 @@ mod cost;
 mod curve_kind;
 mod curves;
 mod equal_steps;
+mod experts;
 mod idle;
 pub mod nccl;
 mod physics;
@@ -26,6 +27,7 @@ pub use chunks::{ChunkPasses, analytic_ps, chunk_passes};
 pub use communicator::Communicator;
 pub use cost::{choose, cost_ps, cost_with_ps, intra_ps, send_ps};
 pub use equal_steps::{EdgeRing, EqualSteps};
+pub use experts::{ExpertDirection, ExpertDispatcher, ExpertExchange};
 pub use idle::{IdleMachine, InsideLink, Overheads, latencies, message_overheads};
 pub use nccl::{Choice, Env, EnvError, Protocol};
 pub use reference::{has_measured_run, measured_run, measured_runs};
@@ -50,6 +52,28 @@ pub enum CollectiveOp {
     Reduce,
     /// No member goes on before all have arrived; it carries no bytes.
     Barrier,
+    /// Every member sends tokens to experts on the others, or results back, by kernels that do not use NCCL.
+    Experts(ExpertExchange),
+}
+
+impl CollectiveOp {
+    /// Number of the operation in trained models of slowdown.
+    pub fn number(self) -> u32 {
+        match self {
+            CollectiveOp::AllReduce => 0,
+            CollectiveOp::AllGather => 1,
+            CollectiveOp::ReduceScatter => 2,
+            CollectiveOp::AllToAll | CollectiveOp::Experts(_) => 3,
+            CollectiveOp::Broadcast => 4,
+            CollectiveOp::Reduce => 5,
+            CollectiveOp::Barrier => 6,
+        }
+    }
+
+    /// Whether every member sends to every other what is for that one alone.
+    pub fn is_all_to_all(self) -> bool {
+        matches!(self, CollectiveOp::AllToAll | CollectiveOp::Experts(_))
+    }
 }
 
 /// The algorithm that carries out a collective.

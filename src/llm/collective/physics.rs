@@ -14,6 +14,7 @@ use std::sync::OnceLock;
 
 use serde::Deserialize;
 
+use super::experts::{ExpertDispatcher, ExpertExchange};
 use super::nccl::{Context, Env, Protocol, hop_latencies_us, latency_us, tuning, uncorrected_gbps};
 use super::system::{Arch, CollectiveSystem, MemberPlacement, ServerInterconnect};
 use super::{Algorithm, CollectiveOp};
@@ -61,12 +62,20 @@ struct PointLatency {
 }
 
 #[derive(Debug, Deserialize)]
+struct ExpertKernels {
+    nvlink: f64,
+    deepep_gbps: f64,
+    low_latency_us: f64,
+}
+
+#[derive(Debug, Deserialize)]
 struct Calibration {
     ring: PerLink,
     nvls: Nvls,
     net: Net,
     copy: PerLink,
     latency_us: PointLatency,
+    experts: ExpertKernels,
 }
 
 fn calibration() -> &'static Calibration {
@@ -105,6 +114,8 @@ pub(super) struct CommunicatorLinks {
     nvls: f64,
     /// A GPU's rate into the server's fabric for copies.
     copy: f64,
+    /// A GPU's rate into the server's fabric for kernels that exchange tokens with experts.
+    expert: f64,
     /// Rate that the group gets from one server's NICs for rings.
     net: f64,
     /// Rate that the group gets from one server's NICs for single messages.
@@ -158,6 +169,10 @@ impl CommunicatorLinks {
             ring: context.intra_bus,
             nvls: sheet * nvls,
             copy: held(sheet * c.copy.for_system(system)),
+            expert: held(match system.inside {
+                ServerInterconnect::Pcie => sheet * c.copy.pcie,
+                _ => sheet * c.experts.nvlink,
+            }),
             net: net * c.net.ring * context.held,
             net_point: net * c.net.point,
             net_extra_us: if across { (system.net_extra_ps + system.transport_extra_ps) as f64 / 1e6 } else { 0.0 },
@@ -186,6 +201,9 @@ impl CommunicatorLinks {
     fn on_links_us(&self, op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, bytes: u64) -> f64 {
         let (c, s) = (&self.context, self.latency_scale);
         let kb = bytes as f64 / 1000.0;
+        if let CollectiveOp::Experts(e) = op {
+            return self.experts_us(bytes, &e);
+        }
         if op == CollectiveOp::AllToAll {
             return self.all_to_all_us(bytes, algorithm == Algorithm::Hierarchical);
         }
@@ -389,6 +407,34 @@ impl CommunicatorLinks {
         let is_small = bytes as f64 <= P2P_LL_BYTES * n;
         let peer_net = if is_small { (2.0 * self.context.overhead_us).min(c.peer_net) } else { c.peer_net };
         s * (c.point_net + peer_net * peers) + self.net_extra_us + within.max(across)
+    }
+
+    /// Time in us of an exchange of tokens with experts by kernels of its own. NVLink and the network carry different pieces at the same time, so the slower of
+    /// both decides.
+    fn experts_us(&self, bytes: u64, e: &ExpertExchange) -> f64 {
+        let c = calibration();
+        let (n, k) = (self.context.ranks, self.context.ranks_per_node.min(self.context.ranks));
+        let kb = bytes as f64 / 1000.0;
+        let across = n > k;
+        let net_extra_us = if across { self.net_extra_us } else { 0.0 };
+        if !e.is_once_a_server() {
+            // Copies for the sender's own GPU pass through the same kernel as those for its neighbours.
+            let (within, outside) = (kb * k / n / self.expert, kb * k * (n - k) / n / self.net_point);
+            return self.latency_scale * c.experts.low_latency_us + net_extra_us + within.max(outside);
+        }
+        let (experts, servers) = (f64::from(e.experts), n / k);
+        let token_kb = kb / f64::from(e.top_k.max(1));
+        // kB that reach a GPU, with its own: tokens, each once for a GPU.
+        let within = token_kb * n * e.probability(experts / n, 1.0 / n) / self.expert;
+        if !across {
+            return self.latency_scale * c.latency_us.point_inside + within;
+        }
+        // kB of a GPU's tokens, each once for a server, with its own server.
+        let sent_kb = token_kb * servers * e.probability(experts / servers, 1.0 / servers);
+        let outside = sent_kb * (servers - 1.0) / servers * k / self.net_point;
+        // The first version's kernels pass tokens for their own server through the same buffers as those for others.
+        let buffers = if e.dispatcher == ExpertDispatcher::DeepEp { sent_kb / c.experts.deepep_gbps } else { 0.0 };
+        self.latency_scale * c.latency_us.point_net + net_extra_us + within.max(outside).max(buffers)
     }
 }
 

@@ -1,5 +1,7 @@
 //! The layout of a model over GPUs and of its training: degrees of parallelism, schedule, and what is recomputed, sharded and overlapped.
 
+use crate::collective::ExpertDispatcher;
+
 /// The framework whose behaviour the training follows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Framework {
@@ -132,6 +134,8 @@ pub struct Layout {
     pub fused_rope: bool,
     /// Whether the router's weights of a token's experts are in FP32. Otherwise they have the activations' type.
     pub router_fp32: bool,
+    /// The kernels that exchange tokens with experts; `None`: NCCL's all-to-all.
+    pub expert_dispatcher: Option<ExpertDispatcher>,
     /// Time in ps of the host for one operation of the framework; 0 if graphs of kernels are launched as one; `None` if the machine decides.
     pub launch_ps: Option<u64>,
     /// The parts that the host launches as CUDA graphs.
@@ -249,6 +253,7 @@ impl Layout {
             fused_grouped_mlp: false,
             fused_rope: true,
             router_fp32: false,
+            expert_dispatcher: None,
             launch_ps: None,
             cuda_graph: CudaGraph::None,
             flash_attention: false,

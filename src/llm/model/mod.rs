@@ -102,6 +102,10 @@ pub struct Moe {
     pub top_k: u32,
     /// Inner size of one expert.
     pub expert_ffn: u32,
+    /// Number of groups of routed experts from which a token's are chosen; 1 if the router knows no groups.
+    pub groups: u32,
+    /// Number of these groups that a token's experts may be in: node-limited routing.
+    pub top_groups: u32,
     /// Number of experts that every token visits.
     pub shared_experts: u32,
     /// Number of leading layers that are dense.

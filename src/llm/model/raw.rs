@@ -60,11 +60,18 @@ struct RawTransformer {
     mtp: u32,
 }
 
+/// Maximum number of groups of experts. Our choice: DeepSeek-V3 has 8.
+const MAX_EXPERT_GROUPS: u32 = 256;
+
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct RawMoe {
     experts: u32,
     top_k: u32,
+    #[serde(default = "one")]
+    groups: u32,
+    /// Default: all groups.
+    top_groups: Option<u32>,
     /// Default: the dense inner size.
     expert_ffn: Option<u32>,
     #[serde(default)]
@@ -317,6 +324,18 @@ impl RawMoe {
         rules.up_to(1 << 16, "transformer.moe.experts", self.experts)?;
         let few = (1..=self.experts).contains(&self.top_k);
         rules.must(few, "transformer.moe.top_k", self.top_k, format!("from 1 to `experts = {}`", self.experts))?;
+        let whole = self.groups > 0 && self.groups <= MAX_EXPERT_GROUPS && self.experts.is_multiple_of(self.groups);
+        let divisor = format!("a divisor of `experts = {}`, at most {MAX_EXPERT_GROUPS}", self.experts);
+        rules.must(whole, "transformer.moe.groups", self.groups, divisor)?;
+        let top_groups = self.top_groups.unwrap_or(self.groups);
+        let enough = top_groups <= self.groups
+            && u64::from(self.experts / self.groups) * u64::from(top_groups) >= u64::from(self.top_k);
+        rules.must(
+            enough,
+            "transformer.moe.top_groups",
+            top_groups,
+            format!("at most `groups = {}`, and enough to hold `top_k = {}` experts", self.groups, self.top_k),
+        )?;
         let expert_ffn = self.expert_ffn.unwrap_or(ffn);
         rules.up_to(1 << 22, "transformer.moe.expert_ffn", expert_ffn)?;
         rules.must(
@@ -332,8 +351,8 @@ impl RawMoe {
             self.shared_experts,
             "at most 1024",
         )?;
-        let Self { experts, top_k, shared_experts, dense_layers, every, biases, .. } = self;
-        Ok(Moe { experts, top_k, expert_ffn, shared_experts, dense_layers, every, biases })
+        let Self { experts, top_k, groups, shared_experts, dense_layers, every, biases, .. } = self;
+        Ok(Moe { experts, top_k, groups, top_groups, expert_ffn, shared_experts, dense_layers, every, biases })
     }
 }
 

@@ -37,6 +37,11 @@ impl Shares {
         Ok(Shares { bytes, offsets })
     }
 
+    /// Number of members that receive anything.
+    pub(super) fn receivers(&self) -> u64 {
+        self.offsets.windows(2).filter(|w| w[1] > w[0]).count() as u64
+    }
+
     /// The bytes that `src` sends to `dst`, as offsets in the space of all members' buffers.
     pub(super) fn range(&self, src: u32, dst: u32) -> Range {
         let base = src as u64 * self.bytes;

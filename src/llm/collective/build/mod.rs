@@ -6,6 +6,7 @@
 
 mod direct;
 mod error;
+mod experts;
 mod halving;
 mod hierarchical;
 mod options;
@@ -32,6 +33,7 @@ pub const fn known(op: CollectiveOp) -> &'static str {
         CollectiveOp::AllReduce | CollectiveOp::Barrier => "ring, tree, halving-doubling, direct, hierarchical",
         CollectiveOp::AllGather | CollectiveOp::ReduceScatter => "ring, halving-doubling, direct, hierarchical",
         CollectiveOp::AllToAll => "direct, hierarchical",
+        CollectiveOp::Experts(_) => "the algorithm of their dispatcher alone",
         CollectiveOp::Broadcast | CollectiveOp::Reduce => "ring (a chain), tree, direct, hierarchical",
     }
 }
@@ -84,6 +86,12 @@ fn write(
     };
     let channels = options.channels.max(1);
     match (op, algorithm) {
+        (CollectiveOp::Experts(e), Algorithm::Direct) if !e.is_once_a_server() => {
+            experts::once_an_expert(&mut w, bytes, shape, options)?
+        }
+        (CollectiveOp::Experts(e), Algorithm::Hierarchical) if e.is_once_a_server() => {
+            experts::once_a_server(&mut w, &e, bytes, shape, options)?
+        }
         (CollectiveOp::AllToAll, Algorithm::Direct | Algorithm::Hierarchical) => {
             let shares = direct::Shares::new(bytes, n, options.shares)?;
             match algorithm {

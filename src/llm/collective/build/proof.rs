@@ -151,6 +151,7 @@ pub(super) fn check(
                 CollectiveOp::Reduce => m == options.root as u64 && offset < bytes,
                 CollectiveOp::ReduceScatter => shard(m).start <= offset && offset < shard(m).end,
                 CollectiveOp::Barrier => offset < if algorithm == Algorithm::Direct { n } else { 1 },
+                CollectiveOp::Experts(_) => false,
                 CollectiveOp::AllToAll => {
                     let shares = super::direct::Shares::new(bytes, n as u32, options.shares).unwrap();
                     let mine = shares.range((offset / bytes.max(1)) as u32 % n as u32, m as u32);

@@ -3,6 +3,7 @@
 use super::proof::prove;
 use super::writer::How;
 use super::*;
+use crate::collective::{ExpertDirection, ExpertDispatcher, ExpertExchange};
 
 const OPS: [CollectiveOp; 7] = [
     CollectiveOp::AllReduce,
@@ -251,4 +252,75 @@ fn all_to_all_of_many_members_is_written_or_refused_soon() {
         let few = build(CollectiveOp::AllToAll, algorithm, 2, &Shape::servers(512, 8), &options).unwrap();
         assert!(few.transfers.len() >= 2 * 4095, "{algorithm:?}");
     }
+}
+
+/// An exchange of tokens with 64 experts, 4 of them each.
+fn experts(dispatcher: ExpertDispatcher, direction: ExpertDirection) -> ExpertExchange {
+    ExpertExchange { dispatcher, direction, experts: 64, top_k: 4, groups: 1, top_groups: 1 }
+}
+
+/// Bytes that a schedule sends between servers, and within them.
+fn sent(schedule: &Schedule, shape: &Shape) -> (u64, u64) {
+    let server = |m: u32| shape.members[m as usize].0;
+    let outside = |t: &&crate::collective::Transfer| server(t.from) != server(t.to);
+    let sum = |t: Vec<&crate::collective::Transfer>| t.iter().map(|t| t.bytes).sum();
+    (
+        sum(schedule.transfers.iter().filter(outside).collect()),
+        sum(schedule.transfers.iter().filter(|t| !outside(t)).collect()),
+    )
+}
+
+#[test]
+fn tokens_cross_once_for_each_server() {
+    let (shape, bytes) = (Shape::servers(4, 4), 4_000_000);
+    let options = ScheduleOptions { chunk_bytes: 50_000, ..ScheduleOptions::default() };
+    let e = experts(ExpertDispatcher::DeepEp, ExpertDirection::Dispatch);
+    let dispatch = build(CollectiveOp::Experts(e), Algorithm::Hierarchical, bytes, &shape, &options).unwrap();
+    // 1 MB of tokens. A server holds 16 of 64 experts, so 1 - 48 x 47 x 46 x 45 / (64 x 63 x 62 x 61) of them go there.
+    let once = |held: f64| e.once_bytes(bytes, 1.0 - (0..4).map(|i| 1.0 - held / f64::from(64 - i)).product::<f64>());
+    let (outside, inside) = sent(&dispatch, &shape);
+    assert_eq!(outside, 16 * 3 * once(16.0));
+    // Three of four GPUs of each server get their part from the fourth, or from the sender.
+    assert_eq!(inside, 16 * 4 * 3 * once(4.0));
+    // A copy for each expert would be 3 MB a GPU.
+    assert!(outside < 16 * 3_000_000 * 7 / 10);
+    // What is forwarded has arrived before.
+    assert!(dispatch.transfers.iter().filter(|t| t.after_n > 0).count() > 16 * 3);
+    let combine = ExpertExchange { direction: ExpertDirection::Combine, ..e };
+    let combine = build(CollectiveOp::Experts(combine), Algorithm::Hierarchical, bytes, &shape, &options).unwrap();
+    assert_eq!(sent(&combine, &shape), (outside, inside));
+    for t in &combine.transfers {
+        let after = &combine.after[t.after_first as usize..(t.after_first + t.after_n) as usize];
+        assert!(after.iter().all(|&i| combine.transfers[i as usize].to == t.from));
+    }
+}
+
+#[test]
+fn low_latency_kernels_send_a_copy_for_each_expert() {
+    let shape = Shape::servers(2, 4);
+    let e = CollectiveOp::Experts(experts(ExpertDispatcher::DeepEpLowLatency, ExpertDirection::Dispatch));
+    let options = ScheduleOptions::default();
+    let schedule = build(e, Algorithm::Direct, 8_000_000, &shape, &options).unwrap();
+    assert_eq!(sent(&schedule, &shape), (8 * 4_000_000, 8 * 3_000_000));
+    assert!(schedule.after.is_empty());
+    let other = build(e, Algorithm::Hierarchical, 8_000_000, &shape, &options).unwrap_err();
+    assert!(other.to_string().contains("the algorithm of their dispatcher alone"));
+}
+
+#[test]
+fn a_busy_member_gets_more_tokens() {
+    let shape = Shape::servers(2, 4);
+    let weights = [9, 1, 1, 1, 1, 1, 1, 1];
+    let options = ScheduleOptions { shares: Some(&weights), ..ScheduleOptions::default() };
+    let e = CollectiveOp::Experts(experts(ExpertDispatcher::DeepEp, ExpertDirection::Dispatch));
+    let schedule = build(e, Algorithm::Hierarchical, 8_000_000, &shape, &options).unwrap();
+    let to = |m: u32| -> u64 { schedule.transfers.iter().filter(|t| t.to == m && t.from < 4).map(|t| t.bytes).sum() };
+    assert!(to(0) > 3 * to(1) && to(0) <= 6 * 2_000_000, "{} {}", to(0), to(1));
+    assert!(
+        build(e, Algorithm::Hierarchical, 8, &shape, &ScheduleOptions { shares: Some(&[0; 8]), ..options }).is_err()
+    );
+    // Servers of unequal size have no rails, but somebody in each to send to.
+    let uneven = Shape { members: vec![(0, 0), (0, 1), (0, 2), (1, 0)] };
+    let schedule = build(e, Algorithm::Hierarchical, 8_000_000, &uneven, &ScheduleOptions::default()).unwrap();
+    assert!(schedule.transfers.iter().any(|t| (t.from, t.to) == (2, 3)));
 }

@@ -4,7 +4,7 @@
 //! `Layout::folded_experts` it is whole. The experts of a rank are one grouped product. The rank described is the busiest one, since the others wait for it at
 //! the all-to-all.
 
-use crate::collective::CollectiveOp;
+use crate::collective::{CollectiveOp, ExpertDirection, ExpertDispatcher, ExpertExchange};
 use crate::model::{Layout, Moe};
 
 use super::super::Kernel;
@@ -64,21 +64,73 @@ pub(super) fn experts(b: &Builder, moe: &Moe) -> Experts {
     }
 }
 
-/// Adds a dispatch or a combine: the expert-parallel all-to-all of the tokens that each rank begins with.
-fn all_to_all(b: &mut Builder, tokens: u64, needed_by: LayerPart) {
+/// The exchange of a layer's tokens by a dispatcher's own kernels.
+fn own_exchange(moe: &Moe, dispatcher: ExpertDispatcher, direction: ExpertDirection) -> ExpertExchange {
+    let Moe { experts, top_k, groups, top_groups, .. } = *moe;
+    ExpertExchange { dispatcher, direction, experts, top_k, groups, top_groups }
+}
+
+/// Who puts tokens in the order of their experts.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum TokenOrder {
+    /// The sender writes a copy for each expert, and the receiver sorts the copies of all senders. So it is with NCCL's all-to-all, and without any exchange.
+    BothEnds,
+    /// The receiver alone writes the copies. A token arrives there once; `arrived` is the share of the copies. The exchange sums results at the sender
+    /// (Megatron-Core's `_DeepepManager`: `get_permuted_hidden_states_by_experts`, `get_restored_hidden_states_by_experts`).
+    AtExperts { arrived: f64 },
+    /// The exchange writes each expert's tokens together and sums results (DeepEP's low-latency kernels).
+    InExchange,
+}
+
+fn token_order(b: &Builder, moe: &Moe, e: &Experts) -> TokenOrder {
+    let dispatcher = b.layout.expert_dispatcher.filter(|_| b.layout.ep > 1);
+    let Some(exchange) = dispatcher.map(|d| own_exchange(moe, d, ExpertDirection::Dispatch)) else {
+        return TokenOrder::BothEnds;
+    };
+    if !exchange.is_once_a_server() {
+        return TokenOrder::InExchange;
+    }
+    let (ranks, experts) = (f64::from(b.layout.ep), f64::from(moe.experts));
+    let tokens = if b.layout.folded_experts() { b.local_tokens } else { b.tokens };
+    let even = (tokens * u64::from(moe.top_k)).max(1) as f64;
+    // A busier rank counts as one with more experts.
+    let held = experts / ranks * ((e.n_experts * e.tokens_per_expert) as f64 / even);
+    let copies_per_token = f64::from(moe.top_k) * held / experts;
+    TokenOrder::AtExperts { arrived: (exchange.probability(held, 1.0 / ranks) / copies_per_token).min(1.0) }
+}
+
+/// Adds a dispatch or a combine: the expert-parallel all-to-all of the tokens that each rank begins with, or what the dispatcher's own kernels make of it.
+fn all_to_all(b: &mut Builder, moe: &Moe, tokens: u64, direction: ExpertDirection, needed_by: LayerPart) {
+    let own = |dispatcher| CollectiveOp::Experts(own_exchange(moe, dispatcher, direction));
     if b.layout.ep > 1 {
-        b.exchange(Among::Ep, CollectiveOp::AllToAll, tokens * b.hidden * b.bytes, Some(needed_by));
+        let op = b.layout.expert_dispatcher.map_or(CollectiveOp::AllToAll, own);
+        b.exchange(Among::Ep, op, tokens * b.hidden * b.bytes, Some(needed_by));
+    }
+}
+
+/// Adds a kernel that orders tokens where they begin or end, of this many bytes for all their copies. It is only there if the sender writes or sums copies.
+fn at_sender(b: &mut Builder, order: TokenOrder, site: Site, role: KernelRole, name: &'static str, bytes: u64) {
+    if order == TokenOrder::BothEnds {
+        b.memory(site, role, name, bytes);
     }
 }
 
 /// Adds the sorting of tokens by expert. Tokens arrive from each rank sorted by expert. A rank with several experts sorts all of its tokens by expert, and
-/// undoes that before results go back (Megatron-Core's `sort_chunks_by_idxs`): each token is read and written.
-fn sort_by_expert(b: &mut Builder, e: &Experts, site: Site, role: KernelRole) {
-    if b.layout.ep > 1 && e.n_experts > 1 {
+/// undoes that before results go back (Megatron-Core's `sort_chunks_by_idxs`): each token is read and written. If tokens arrive once, their copies are written or
+/// summed here.
+fn sort_by_expert(b: &mut Builder, e: &Experts, order: TokenOrder, site: Site, role: KernelRole) {
+    let joined = matches!(order, TokenOrder::AtExperts { .. });
+    if b.layout.ep > 1 && order != TokenOrder::InExchange && (e.n_experts > 1 || joined) {
         let split = b.layout.sequence_parallel && !b.layout.folded_experts();
         let routed =
             if split { (e.n_experts * e.tokens_per_expert).div_ceil(b.tp) } else { e.n_experts * e.tokens_per_expert };
-        b.memory(site, role, "sort-by-expert", routed * b.hidden * 2 * b.bytes);
+        match order {
+            TokenOrder::AtExperts { arrived } => {
+                let tokens = routed + (routed as f64 * arrived) as u64;
+                b.memory(site, role, "permute-arrived", tokens * b.hidden * b.bytes);
+            }
+            _ => b.memory(site, role, "sort-by-expert", routed * b.hidden * 2 * b.bytes),
+        }
     }
 }
 
@@ -93,11 +145,12 @@ pub(super) fn forward(b: &mut Builder, moe: &Moe) {
 pub(super) fn experts_forward(b: &mut Builder, moe: &Moe) {
     let (e, role, hidden) = (experts(b, moe), b.forward, b.hidden);
     let part = |site| LayerPart { site, role };
+    let order = token_order(b, moe, &e);
     router_forward(b, moe);
-    b.memory(Site::Permute, role, "permute", e.sent * hidden * 2 * b.bytes);
-    all_to_all(b, e.sent, part(Site::Up));
+    at_sender(b, order, Site::Permute, role, "permute", e.sent * hidden * 2 * b.bytes);
+    all_to_all(b, moe, e.sent, ExpertDirection::Dispatch, part(Site::Up));
     let routed = e.n_experts * e.tokens_per_expert;
-    sort_by_expert(b, &e, Site::Permute, role);
+    sort_by_expert(b, &e, order, Site::Permute, role);
     if !b.layout.folded_experts() {
         b.enter_forward(Site::Up, routed);
     }
@@ -109,11 +162,11 @@ pub(super) fn experts_forward(b: &mut Builder, moe: &Moe) {
     if !b.layout.folded_experts() {
         b.leave_forward(routed, Some(part(Site::Unpermute)));
     }
-    sort_by_expert(b, &e, Site::Unpermute, role);
-    all_to_all(b, e.sent, part(Site::Unpermute));
+    sort_by_expert(b, &e, order, Site::Unpermute, role);
+    all_to_all(b, moe, e.sent, ExpertDirection::Combine, part(Site::Unpermute));
     shared_forward(b, moe);
     // Reads every expert's result and writes the sum.
-    b.memory(Site::Unpermute, role, "unpermute", (e.sent + b.local_tokens) * hidden * b.bytes);
+    at_sender(b, order, Site::Unpermute, role, "unpermute", (e.sent + b.local_tokens) * hidden * b.bytes);
 }
 
 /// Bytes of the router's weight of an expert, and so of a bias times this weight.
@@ -210,8 +263,11 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     let (e, hidden, tokens) = (experts(b, moe), b.hidden, b.tokens);
     let part = |site| LayerPart { site, role: KernelRole::InputGrad };
     let routed = e.n_experts * e.tokens_per_expert;
+    let order = token_order(b, moe, &e);
     residual_backward(b, Site::MlpResidual);
-    b.memory(
+    at_sender(
+        b,
+        order,
         Site::Unpermute,
         KernelRole::InputGrad,
         "unpermute-backward",
@@ -224,8 +280,8 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
         b.cast_activation(Site::SharedUp, KernelRole::InputGrad, tokens * up_columns(b, e.shared));
         b.column_backward(Site::SharedUp, tokens, up_columns(b, e.shared), hidden, Site::Permute);
     }
-    all_to_all(b, e.sent, part(Site::Down));
-    sort_by_expert(b, &e, Site::Unpermute, KernelRole::InputGrad);
+    all_to_all(b, moe, e.sent, ExpertDirection::Dispatch, part(Site::Down));
+    sort_by_expert(b, &e, order, Site::Unpermute, KernelRole::InputGrad);
     if !b.layout.folded_experts() {
         b.leave_backward(part(Site::Down), routed);
     }
@@ -242,12 +298,19 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     if !b.layout.folded_experts() {
         b.leave_forward(routed, Some(part(Site::Permute)));
     }
-    sort_by_expert(b, &e, Site::Permute, KernelRole::InputGrad);
-    all_to_all(b, e.sent, part(Site::Permute));
+    sort_by_expert(b, &e, order, Site::Permute, KernelRole::InputGrad);
+    all_to_all(b, moe, e.sent, ExpertDirection::Combine, part(Site::Permute));
     b.weight_grad(Site::Up, e.tokens_per_expert, up_columns(b, e.inner), hidden, e.n_experts);
     b.bias_grads = bias_grads;
     bias_sums(b, &e);
-    b.memory(Site::Permute, KernelRole::InputGrad, "permute-backward", (e.sent + b.local_tokens) * hidden * b.bytes);
+    at_sender(
+        b,
+        order,
+        Site::Permute,
+        KernelRole::InputGrad,
+        "permute-backward",
+        (e.sent + b.local_tokens) * hidden * b.bytes,
+    );
     let (local, experts) = (b.local_tokens, moe.experts as u64);
     b.memory(Site::Router, KernelRole::InputGrad, "top-k-backward", local * experts * 4 * 3);
     b.kernel(Site::Router, KernelRole::InputGrad, Kernel::gemm(local, hidden, experts, b.dtype));

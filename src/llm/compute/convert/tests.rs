@@ -1,7 +1,7 @@
 //! Tests of the converter against closed forms.
 
 use super::*;
-use crate::collective::CollectiveOp;
+use crate::collective::{CollectiveOp, ExpertDispatcher};
 use crate::model::{ElementBytes, Framework, Mla, Model, Moe, Precision};
 
 fn gpt() -> Transformer {
@@ -149,6 +149,8 @@ fn exchanges_are_awaited_by_a_kernel_that_follows() {
     model.moe = Some(Moe {
         experts: 8,
         top_k: 2,
+        groups: 1,
+        top_groups: 1,
         expert_ffn: 4096,
         shared_experts: 1,
         dense_layers: 0,
@@ -177,8 +179,17 @@ fn exchanges_are_awaited_by_a_kernel_that_follows() {
 #[test]
 fn experts_do_the_work_of_the_tokens_sent_to_them() {
     let mut model = gpt();
-    let moe =
-        Moe { experts: 8, top_k: 2, expert_ffn: 4096, shared_experts: 0, dense_layers: 0, every: 1, biases: false };
+    let moe = Moe {
+        experts: 8,
+        top_k: 2,
+        groups: 1,
+        top_groups: 1,
+        expert_ffn: 4096,
+        shared_experts: 0,
+        dense_layers: 0,
+        every: 1,
+        biases: false,
+    };
     model.moe = Some(moe);
     let mut layout = layout(1, false);
     layout.ep = 4;
@@ -288,8 +299,17 @@ fn eager_mode_runs_single_operations() {
 
 #[test]
 fn ranks_with_several_experts_sort_what_they_got() {
-    let moe =
-        Moe { experts: 16, top_k: 2, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1, biases: false };
+    let moe = Moe {
+        experts: 16,
+        top_k: 2,
+        groups: 1,
+        top_groups: 1,
+        expert_ffn: 512,
+        shared_experts: 0,
+        dense_layers: 0,
+        every: 1,
+        biases: false,
+    };
     let model = Transformer { moe: Some(moe), ..gpt() };
     let sorts = |ep, pass| {
         let layout = Layout { ep, dp: 16, global_batch: 16, ..layout(1, false) };
@@ -300,12 +320,61 @@ fn ranks_with_several_experts_sort_what_they_got() {
     assert_eq!(sorts(8, Pass::Backward), 2);
 }
 
+/// NCCL's all-to-all needs copies at both ends. DeepEP's normal kernels send a token once, so copies are written where experts are; its low-latency kernels
+/// order tokens themselves.
+#[test]
+fn who_orders_tokens_follows_from_the_dispatcher() {
+    let moe = Moe {
+        experts: 16,
+        top_k: 4,
+        groups: 1,
+        top_groups: 1,
+        expert_ffn: 512,
+        shared_experts: 0,
+        dense_layers: 0,
+        every: 1,
+        biases: false,
+    };
+    let model = Transformer { moe: Some(moe), ..gpt() };
+    let order = |expert_dispatcher, pass| -> Vec<(&'static str, u64)> {
+        let layout = Layout { ep: 8, dp: 16, global_batch: 16, expert_dispatcher, ..layout(1, false) };
+        let sites = [Site::Permute, Site::Unpermute];
+        let kernels = layer_kernels(&model, &layout, LayerKind::Moe, pass).into_iter();
+        kernels
+            .filter(|(part, _)| sites.contains(&part.site))
+            .map(|(_, kernel)| match kernel {
+                Kernel::Memory { name, bytes } => (name, bytes),
+                other => panic!("{other:?} orders nothing"),
+            })
+            .collect()
+    };
+    for pass in [Pass::Forward, Pass::Backward] {
+        let nccl = order(None, pass);
+        assert_eq!(nccl.len(), 4, "{pass:?}: {nccl:?}");
+        let deepep = order(Some(ExpertDispatcher::DeepEp), pass);
+        assert_eq!(deepep.iter().map(|k| k.0).collect::<Vec<_>>(), ["permute-arrived"; 2], "{pass:?}");
+        // A rank has two of 16 experts. A token with four of them arrives with the probability 1 - 14 x 13 x 12 x 11 / (16 x 15 x 14 x 13) = 0.45, for 0.5 copies.
+        let sorted = nccl.iter().find(|k| k.0 == "sort-by-expert").unwrap().1;
+        assert!(deepep[0].1.abs_diff((sorted as f64 * (1.0 + 0.9) / 2.0) as u64) < sorted / 10_000, "{pass:?}");
+        assert_eq!(order(Some(ExpertDispatcher::DeepEpLowLatency), pass), [], "{pass:?}");
+    }
+}
+
 /// An expert folded over tensor-parallel ranks is whole and works on a rank's own share of tokens. The products are the same in total, and tensor-parallel
 /// ranks exchange nothing for them.
 #[test]
 fn folded_experts_are_whole_and_gather_nothing() {
-    let moe =
-        Moe { experts: 16, top_k: 2, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1, biases: false };
+    let moe = Moe {
+        experts: 16,
+        top_k: 2,
+        groups: 1,
+        top_groups: 1,
+        expert_ffn: 512,
+        shared_experts: 0,
+        dense_layers: 0,
+        every: 1,
+        biases: false,
+    };
     let model = Transformer { moe: Some(moe), ..gpt() };
     let split = Layout { ep: 4, dp: 16, global_batch: 64, ..layout(4, true) };
     let folded = Layout { etp: 1, ..split.clone() };
@@ -407,8 +476,17 @@ fn the_optimizer_touches_what_is_sharded() {
 
 /// A model with gpt-oss's special features, and one without them.
 fn gpt_oss() -> [Transformer; 2] {
-    let moe =
-        Moe { experts: 16, top_k: 4, expert_ffn: 512, shared_experts: 0, dense_layers: 0, every: 1, biases: true };
+    let moe = Moe {
+        experts: 16,
+        top_k: 4,
+        groups: 1,
+        top_groups: 1,
+        expert_ffn: 512,
+        shared_experts: 0,
+        dense_layers: 0,
+        every: 1,
+        biases: true,
+    };
     let own = Transformer {
         gated: true,
         learned_positions: false,

@@ -20,7 +20,7 @@ const FORM: &str = "a Chakra trace";
 /// The trace of one rank, as the content of its `.et` file.
 ///
 /// # Errors
-/// A collective has an algorithm of its own or uneven shares.
+/// A collective has an algorithm of its own or uneven shares, or does not use NCCL.
 pub fn trace(w: &Workload, rank: u32) -> Result<Vec<u8>, ExportError> {
     let r = &w.ranks[rank as usize];
     let program = &w.programs[r.program as usize];
@@ -65,6 +65,10 @@ pub fn trace(w: &Workload, rank: u32) -> Result<Vec<u8>, ExportError> {
                 }
                 if let Some(a) = algorithm.filter(|a| *a != Algorithm::Auto) {
                     return Err(cannot(FORM, format!("operation {i} of rank {rank} asks for the algorithm {a:?}")));
+                }
+                if matches!(operation, CollectiveOp::Experts(_)) {
+                    let what = "an exchange with experts without NCCL (workload.ep_dispatcher)";
+                    return Err(cannot(FORM, format!("operation {i} of rank {rank} is {what}")));
                 }
                 let index = r.groups[slot as usize];
                 let members = w.groups[index as usize].members.len() as u64;
@@ -126,7 +130,8 @@ fn comm_type(op: CollectiveOp) -> i64 {
         CollectiveOp::Reduce => 1,
         CollectiveOp::AllGather => 2,
         CollectiveOp::Broadcast => 5,
-        CollectiveOp::AllToAll => 6,
+        // Exchanges with experts without NCCL are refused before.
+        CollectiveOp::AllToAll | CollectiveOp::Experts(_) => 6,
         CollectiveOp::ReduceScatter => 7,
         CollectiveOp::Barrier => 9,
     }

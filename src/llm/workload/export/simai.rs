@@ -189,7 +189,9 @@ fn comm(w: &Workload, op: CollectiveOp, dim: Dim, slot: u16, tp: u32, i: usize) 
         CollectiveOp::ReduceScatter => "REDUCESCATTER",
         CollectiveOp::AllToAll => "ALLTOALL",
         CollectiveOp::Broadcast => "BROADCAST",
-        CollectiveOp::Reduce | CollectiveOp::Barrier => return Err(cannot(FORM, format!("operation {i} is a {op:?}"))),
+        CollectiveOp::Reduce | CollectiveOp::Barrier | CollectiveOp::Experts(_) => {
+            return Err(cannot(FORM, format!("operation {i} is a {op:?}")));
+        }
     };
     let suffix = match dim {
         Dim::Ep => "_EP",

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use crate::collective::ExpertDispatcher;
 use crate::model::{Layout, Model, Precision, Transformer};
 
 /// A model, the pools of instances that serve it, and the limits of their steps.
@@ -31,6 +32,8 @@ pub struct ServingSetup {
     pub joined_layers: u32,
     /// Load of the busiest expert divided by the mean.
     pub expert_skew: f64,
+    /// The kernels that exchange tokens with experts; `None`: NCCL's all-to-all.
+    pub expert_dispatcher: Option<ExpertDispatcher>,
     /// Factor on the times of kernels.
     pub compute_scale: f64,
     /// Seed of the choice of the rank that has the busiest expert in a step.
@@ -120,6 +123,7 @@ impl Pool {
             fused_activation_cast: true,
             flash_attention: true,
             expert_skew: setup.expert_skew,
+            expert_dispatcher: setup.expert_dispatcher,
             ..Layout::one_gpu()
         }
     }

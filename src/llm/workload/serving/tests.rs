@@ -67,6 +67,7 @@ fn setup(pools: Vec<Pool>) -> ServingSetup {
         step_overhead_ps: 0,
         joined_layers: u32::MAX,
         expert_skew: 1.0,
+        expert_dispatcher: None,
         compute_scale: 1.0,
         seed: 1,
     }

@@ -6,7 +6,7 @@
 
 use super::placement::Purpose;
 use super::step::{Comm, Overlap, PassStep, Price};
-use crate::collective::CollectiveOp;
+use crate::collective::{CollectiveOp, ExpertDirection};
 use crate::compute::{self, Among, Kernel, KernelRole, LayerPart, Site};
 use crate::model::Layout;
 
@@ -110,7 +110,7 @@ fn exchange(
                 return users.len();
             }
         }
-        Purpose::Tensor if pieces > 1 && comm.op != CollectiveOp::AllToAll => {
+        Purpose::Tensor if pieces > 1 && !comm.op.is_all_to_all() => {
             if let (Some(PassStep::Kernel { name, .. }), Some(kernel)) = (out.last().copied(), before) {
                 out.pop();
                 out.push(price.both(name, &[kernel], *comm, Overlap::Drains(pieces)));
@@ -144,6 +144,8 @@ fn comm_name(among: Among, op: CollectiveOp) -> &'static str {
         (Among::Tp, CollectiveOp::AllGather) => "tp-all-gather",
         (Among::Tp, CollectiveOp::ReduceScatter) => "tp-reduce-scatter",
         (Among::Tp, _) => "tp-all-reduce",
+        (Among::Ep, CollectiveOp::Experts(e)) if e.direction == ExpertDirection::Dispatch => "ep-dispatch",
+        (Among::Ep, CollectiveOp::Experts(_)) => "ep-combine",
         (Among::Ep, _) => "ep-all-to-all",
         (Among::Cp, _) => "cp-ring",
     }

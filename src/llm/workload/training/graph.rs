@@ -153,8 +153,7 @@ impl Pen<'_, '_, '_> {
             return None;
         }
         let dim = comm.dim();
-        let uneven =
-            comm.op == CollectiveOp::AllToAll && comm.purpose == Purpose::Expert && !self.graph.shares.is_empty();
+        let uneven = comm.op.is_all_to_all() && comm.purpose == Purpose::Expert && !self.graph.shares.is_empty();
         let shares = uneven.then_some(0);
         let kind = OpKind::Collective { op: comm.op, slot, bytes: comm.bytes, dim, algorithm: None, shares };
         Some(self.writer.op(comm.name, kind, stream, deps))

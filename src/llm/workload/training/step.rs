@@ -21,7 +21,7 @@ impl Comm {
     /// The dimension that its time is counted in. The exchange of rows of embedding tables spread over data-parallel ranks counts like the exchange of tokens
     /// with experts.
     pub(super) fn dim(&self) -> Dim {
-        if self.op == CollectiveOp::AllToAll { Dim::Ep } else { self.purpose.dim() }
+        if self.op.is_all_to_all() { Dim::Ep } else { self.purpose.dim() }
     }
 }
 
