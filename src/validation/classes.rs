@@ -17,10 +17,11 @@ const HEADER: &str = "# How far simulated times of rows of measured tables are o
 ";
 
 /// Tables of one publication, or of one machine, and the name under which they count as one.
-const JOINT_TABLES: [(&str, &[&str]); 5] = [
+const JOINT_TABLES: [(&str, &[&str]); 6] = [
     ("llm-foundry", &["mpt-fsdp-a100", "mpt-fsdp-a100-40g", "mpt-fsdp-h100"]),
     ("megatron-bridge", &["nemo-llama-qwen", "nemo-large"]),
     ("aws-p5", &["aws-p5-1", "aws-p5-2", "aws-p5-2-large"]),
+    ("deepep", &["deepep-v1", "deepep-v1-low-latency", "deepep-v2"]),
     ("coreweave-gb200", &["gb200-1-rack", "gb200-20-racks"]),
     ("rtx6000d", &["rtx6000d-16", "rtx6000d-16-large"]),
 ];

@@ -7,7 +7,7 @@ use super::uec::{self, Answer};
 use super::{any_order, stream};
 use crate::cpu::key::EventKey;
 use crate::cpu::task;
-use hyperfold_columns::{Exp, FlowIdx, FlowRx, NEVER, NicIdx, PacketIdx, Tables, kind, meta, mode, psn};
+use hyperfold_columns::{Exp, FlowRx, NEVER, NicIdx, PacketIdx, Tables, kind, meta, mode, psn};
 
 /// Whether data from byte `seq` on, which is beyond the expected byte, is answered with a NACK.
 ///
