@@ -86,7 +86,7 @@ fn a_receiver_gives_credit_at_its_rate() {
         "name = \"rates\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1 }\n\
          topology = { kind = \"clos\", hosts_per_leaf = 8, spines = 1, link_gbps = 100, link_delay_ns = 500 }\n\
          workload = { kind = \"traffic\", pattern = \"incast\", bytes = 10000000 }\n\
-         transport = { cc = \"rccc\", credit = { burst_packets = 4, window_packets = 40 } }\noutput.flows = true\n\
+         transport = { cc = \"rccc\", credit = { burst_packets = 2, window_packets = 40 } }\noutput.flows = true\n\
          [axes]\n\"workload.fan_in\" = [1, 4]\n\"transport.credit.rate\" = [0.99, 0.5]\n",
     );
     assert_eq!(code, 0, "{said}");
@@ -100,7 +100,7 @@ fn a_receiver_gives_credit_at_its_rate() {
     }
     assert!(
         folder.numbers("results", "drops").iter().all(|&drops| drops == 0.0),
-        "a burst of four packets fits every queue"
+        "bursts of two packets fit every queue"
     );
 }
 
@@ -113,7 +113,10 @@ fn keys_that_do_not_go_together_are_refused_with_those_that_do() {
             "goes with transport.cc = \"nscc\" and \"rccc\" only",
         ),
         ("transport = { cc = \"rccc\", receiver_credit = false }", "true, or another transport.cc"),
-        ("transport.cc = \"rccc\"\ntopology.outages = \"random 1 down 5us\"", "a link that is down from the start"),
+        (
+            "transport.cc = \"rccc\"\n[axes]\n\"topology.outages\" = [[\"random 1 down 5us\"]]",
+            "a link that is down from the start",
+        ),
         ("transport = { cc = \"nscc\", pfc = true }", "no shared buffer that could pause"),
         ("transport = { cc = \"dcqcn\", port_queue = true, trimming = true }", "understand trimmed packets: false"),
         ("transport.cc = \"swift\"\nrouting.policy = \"reps\"", "other policies go with any"),

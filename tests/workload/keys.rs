@@ -75,6 +75,14 @@ fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
         (KeyId::Gpus, "16"),
         (KeyId::NcclTopoFile, "a.xml"),
     ]);
+    all.push(vec![
+        (KeyId::WorkloadKind, "collective"),
+        (KeyId::Op, "dispatch"),
+        (KeyId::Gpus, "16"),
+        (KeyId::EpDispatcher, "deepep"),
+        (KeyId::EpGroups, "8"),
+        (KeyId::EpTopGroups, "4"),
+    ]);
     all
 }
 

@@ -278,6 +278,10 @@ pub(super) fn expert_op(v: &Values) -> bool {
 pub(super) fn once_a_server(v: &Values) -> bool {
     v.is(KeyId::EpDispatcher, "deepep") || v.is(KeyId::EpDispatcher, "deepep-v2")
 }
+/// Whether NCCL's algorithms, protocols and channels matter: not if kernels without NCCL exchange tokens, and nothing else is sent.
+pub(super) fn nccl_collectives(v: &Values) -> bool {
+    collectives(v) && (!expert_op(v) || v.is(KeyId::EpDispatcher, "all-to-all"))
+}
 pub(super) fn model(v: &Values) -> bool {
     v.is(KeyId::WorkloadKind, "model")
 }

@@ -344,11 +344,11 @@ macro_rules! for_each_key {
             EpGroups "workload.ep_groups" int(1, 256), D::Int(1), |v| expert_op(v) && once_a_server(v), "groups of these experts from which a token's are chosen; 1: none";
             EpTopGroups "workload.ep_top_groups" int(0, 256), D::Int(0), |v| expert_op(v) && once_a_server(v) && v.int(KeyId::EpGroups) > 1,
                 "groups that a token's experts may be in (node-limited routing); 0: all";
-            Algorithm "workload.algorithm" one_of(&["auto", "ring", "tree", "halving-doubling", "direct", "hierarchical", "nvls", "in-network"], &[]), D::Choice("auto"), collectives,
+            Algorithm "workload.algorithm" one_of(&["auto", "ring", "tree", "halving-doubling", "direct", "hierarchical", "nvls", "in-network"], &[]), D::Choice("auto"), nccl_collectives,
                 "how collectives are carried out; auto: what NCCL's cost model chooses";
-            Protocol "workload.protocol" one_of(&["auto", "LL", "LL128", "Simple"], &[]), D::Choice("auto"), collectives, "NCCL's protocol; auto: what its cost model chooses";
-            Channels "workload.channels" int(0, 64), D::Int(0), collectives, "channels of a collective; 0: what NCCL would use";
-            ChunkKib "workload.chunk_kib" stepped(0.0, 1e6, 0.001), D::Float(0.0), collectives, "piece that a collective passes on at a time; 0: what NCCL would use";
+            Protocol "workload.protocol" one_of(&["auto", "LL", "LL128", "Simple"], &[]), D::Choice("auto"), nccl_collectives, "NCCL's protocol; auto: what its cost model chooses";
+            Channels "workload.channels" int(0, 64), D::Int(0), nccl_collectives, "channels of a collective; 0: what NCCL would use";
+            ChunkKib "workload.chunk_kib" stepped(0.0, 1e6, 0.001), D::Float(0.0), nccl_collectives, "piece that a collective passes on at a time; 0: what NCCL would use";
             QpsPerConnection "workload.qps_per_connection" int(1, 128), D::Derived(derive::qps, "NCCL_IB_QPS_PER_CONNECTION, else with cluster.server, or with a leaf for each port, the ports of a NIC, else 1"), messages, "queue pairs that a connection's messages are spread over";
             SplitDataOnQps "workload.split_data_on_qps" KeyKind::Bool, D::Derived(derive::split_on_qps, "NCCL_IB_SPLIT_DATA_ON_QPS, else true where the ports of a NIC decide the queue pairs"),
                 |v| messages(v) && v.int(KeyId::QpsPerConnection) > 1, "every message is split over them, else they take turns";
