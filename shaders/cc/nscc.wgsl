@@ -181,7 +181,8 @@ fn nscc_on_nack(tx: u32, line: u64, last_hop: bool, now: u64) {
     flow_tx[tx].flags |= QP_ARMED;
     let acted = quick_adapt(tx, line, NsccSample(0lu, true, true), now);
     // The receiver's credit limits what comes to the last hop.
-    if !acted && !(last_hop && takes_credit()) {
+    let left_to_receiver = last_hop && takes_credit();
+    if !acted && !left_to_receiver {
         flow_tx[tx].win = sub_sat(flow_tx[tx].win, mtu);
     }
 }

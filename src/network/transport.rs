@@ -48,7 +48,8 @@ pub struct ReceiverCredit {
 impl ReceiverCredit {
     /// Time from one grant to the next at a NIC, in ps, where a full data packet takes `tx_full_ps`.
     pub fn gap_ps(self, tx_full_ps: u64) -> u64 {
-        (u128::from(u64::from(self.grant_packets) * tx_full_ps) * u128::from(self.stretch_q16) >> 16) as u64
+        let packets_ps = u128::from(u64::from(self.grant_packets) * tx_full_ps);
+        ((packets_ps * u128::from(self.stretch_q16)) >> 16) as u64
     }
 }
 

@@ -167,7 +167,8 @@ fn on_nack(e: &Exp, tx: &mut FlowTx, line: u64, last_hop: bool, now: u64) {
     tx.flags |= qp::ARMED;
     let acted = quick_adapt(e, tx, line, Sample { delay: 0, marked: true, loss: true }, now);
     // The receiver's credit limits what comes to the last hop.
-    if !acted && !(last_hop && takes_credit(e)) {
+    let left_to_receiver = last_hop && takes_credit(e);
+    if !acted && !left_to_receiver {
         tx.win = tx.win.saturating_sub(mtu);
     }
 }
