@@ -28,7 +28,14 @@ fn spend(tx: u32, seq: u64, sharing: u32) -> u64 {
     return seq | (u64(want) << PSN_OFFSET_SHIFT);
 }
 
-// PULL `p` has come back to the sender.
+// An answer to data of queue pair `f` with `answer_meta` has come, also where the queue pair is finished: it counts if it is a NACK.
+fn count_nack(f: u32, answer_meta: u32) {
+    if takes_credit() && packet_kind(answer_meta) == KIND_NACK {
+        flow_tx[flow_base + f].nacked += 1u;
+    }
+}
+
+// PULL `p` has come back to the sender. Its record returns to the receiver, as that of a frame does.
 fn on_pull(p: u32) {
     let tx = flow_base + packets[packet_base + p].flow;
     let given = u32(details[packet_base + p].seq & LOW_32);

@@ -14,9 +14,7 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
     let meta_word = packets[pk].meta_;
     let cnp = (meta_word & META_CNP) != 0u;
     let nack = packet_kind(meta_word) == KIND_NACK;
-    if nack && takes_credit() {
-        flow_tx[flow_base + f].nacked += 1u;
-    }
+    count_nack(f, meta_word);
     if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
         let oldest = flow_tx[flow_base + f].msg_ack;
         let sent_at = details[pk].sent_at;

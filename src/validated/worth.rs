@@ -29,11 +29,12 @@ pub struct Worth {
 impl Worth {
     /// Values of the columns `validated_*` of an experiment that has a time, by the program's own recorded errors.
     pub fn of(config: &Config) -> Worth {
-        let errors = ClassErrors::built_in();
         let not_validated = Worth { text: Some(NOT_VALIDATED.to_string()), ..Worth::default() };
         let Some(class) = ExperimentClass::of(config).filter(|_| !is_unmeasured_network(config)) else {
             return not_validated;
         };
+        // Reading them takes milliseconds, so what belongs to no class does without.
+        let errors = ClassErrors::built_in();
         let measured = errors.gpus(class.workload);
         let Some(gpu_name) = measured_gpu(config).filter(|name| measured.contains(name.as_str())) else {
             return Worth::default();

@@ -104,6 +104,7 @@ pub fn wire_pop(t: &mut Tables, end: LinkEndIdx) -> PacketIdx {
 }
 
 /// Appends `p`, a pause frame or a control packet, to what `port` sends before its queue.
+#[inline(always)]
 pub fn push_first(t: &mut Tables, port: PortIdx, p: PacketIdx) {
     t.packets[p].next = PacketIdx::NONE;
     let row = &mut t.ports[port];

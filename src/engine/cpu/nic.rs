@@ -161,11 +161,7 @@ fn arrive(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
             resume
         }
         _ if pk_meta & meta::PULL != 0 => {
-            credit::on_pull(t, p);
-            let row = &mut t.nics[n];
-            t.packets[p].next = row.to_return;
-            row.to_return = p;
-            t.raise(flag::TO_RETURN);
+            credit::on_pull(t, n, p);
             true
         }
         _ => {
@@ -387,12 +383,13 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     let row = &mut t.nics[n];
     row.free_head = free;
     row.free_n -= 1;
-    let asks = if is_uec(&t.exps[0]) { uec::asks(&t.exps[0], &t.flow_tx[f]) } else { 0 };
+    let uec = is_uec(&t.exps[0]);
+    let asks = if uec { uec::asks(&t.exps[0], &t.flow_tx[f]) } else { 0 };
     let (mut seq, payload) = next_packet(t, f);
     let e = &t.exps[0];
     let row = &mut t.nics[n];
     let tx = &mut t.flow_tx[f];
-    if takes_credit(e) {
+    if uec && takes_credit(e) {
         seq = credit::spend(e, tx, seq, row.qp_n);
     }
     let wire = payload + e.data_overhead;

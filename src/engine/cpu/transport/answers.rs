@@ -4,6 +4,7 @@ use super::spraying::path_of;
 use hyperfold_columns::{FlowIdx, NicIdx, PacketIdx, Tables};
 
 /// Gives answer `p` of queue pair `f` its path, and appends it to the answers of NIC `n`.
+#[inline(always)]
 pub(super) fn queue_answer(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx) {
     let e = &t.exps[0];
     let rx = &mut t.flow_rx[f];

@@ -31,8 +31,17 @@ pub fn spend(e: &Exp, tx: &mut FlowTx, seq: u64, sharing: u32) -> u64 {
     seq | u64::from(want) << psn::OFFSET_SHIFT
 }
 
-/// Handles PULL `p`, which has come back to the sender.
-pub fn on_pull(t: &mut Tables, p: PacketIdx) {
+/// Counts an answer to data of queue pair `f` with `answer_meta` if it is a NACK, also where the queue pair is finished.
+pub fn count_nack(t: &mut Tables, f: FlowIdx, answer_meta: u32) {
+    let nack = (answer_meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
+    if nack && takes_credit(&t.exps[0]) {
+        t.flow_tx[f].nacked = t.flow_tx[f].nacked.wrapping_add(1);
+    }
+}
+
+/// Handles PULL `p`, which has come back to NIC `n` of the sender. Its record returns to the receiver.
+#[inline(never)]
+pub fn on_pull(t: &mut Tables, n: NicIdx, p: PacketIdx) {
     let given = t.details[p].seq as u32;
     let window = t.exps[0].credit_window;
     let tx = &mut t.flow_tx[t.packets[p].flow];
@@ -42,6 +51,10 @@ pub fn on_pull(t: &mut Tables, p: PacketIdx) {
         tx.credit = tx.credit.saturating_add(news).min(window);
         tx.pulled = given;
     }
+    let row = &mut t.nics[n];
+    t.packets[p].next = row.to_return;
+    row.to_return = p;
+    t.raise(flag::TO_RETURN);
 }
 
 /// Handles what a data packet of queue pair `f` wants, at NIC `n` of the receiver; `nacked`: it was answered with a NACK. Returns whether credit was given.

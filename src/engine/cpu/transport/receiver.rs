@@ -66,12 +66,12 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
     let rx = &mut t.flow_rx[pk.flow];
     rx.arrived_bytes += pk.payload as u64;
     let arrived = rx.msg;
-    let mut want = 0;
-    if takes_credit(e) {
-        want = (details.seq >> psn::OFFSET_SHIFT) as u32;
-        details.seq &= psn::BYTE_MASK;
-    }
+    let mut want = None;
     let Answer { kind: answer, due, seq } = if stream::is_uec(e) {
+        if takes_credit(e) {
+            want = Some((details.seq >> psn::OFFSET_SHIFT) as u32);
+            details.seq &= psn::BYTE_MASK;
+        }
         uec::answer(e, rx, &mut t.psn_bits, pk.flow, pk, details.seq)
     } else if stream::takes_any_order(e) {
         let is_expected = details.seq == rx.expected;
@@ -94,7 +94,7 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
         rx.held = p;
         debug_assert_eq!(arrived, next, "the end of a message is answered");
         let f = pk.flow;
-        return takes_credit(&t.exps[0]) && credit::on_want(t, n, f, want, answer == kind::NACK, event);
+        return want.is_some_and(|want| credit::on_want(t, n, f, want, false, event));
     }
     let mut pk_meta = e.ack_bytes | (answer << meta::KIND_SHIFT);
     pk_meta |=
@@ -114,7 +114,7 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
     }
     let f = pk.flow;
     queue_answer(t, n, f, p);
-    if takes_credit(&t.exps[0]) {
+    if let Some(want) = want {
         credit::on_want(t, n, f, want, answer == kind::NACK, event);
     }
     if arrived != next {

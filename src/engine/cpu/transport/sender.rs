@@ -1,8 +1,9 @@
 //! The sending side of a queue pair: how it handles an acknowledgement (twin: `shaders/sender.wgsl`).
 
+use super::credit;
 use super::queue_pair::{halve_loss_window, step_back};
 use super::selective::{self, News};
-use super::stream::{is_uec, reach, takes_any_order, takes_credit};
+use super::stream::{is_uec, reach, takes_any_order};
 use super::uec::{self, UecNews};
 use crate::cpu::cc::{dcqcn, dctcp, hpcc, nscc, swift, timely};
 use crate::cpu::key::EventKey;
@@ -25,16 +26,14 @@ pub fn free_packet(t: &mut Tables, n: NicIdx, p: PacketIdx) {
 pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
     let pk = t.packets[p];
     let f = pk.flow;
-    let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
-    if nack && takes_credit(&t.exps[0]) {
-        t.flow_tx[f].nacked = t.flow_tx[f].nacked.wrapping_add(1);
-    }
     if t.flow_tx[f].flags & qp::FINISHED == 0 {
         let oldest = t.flow_tx[f].msg_ack;
         let (seq, sent_at) = (t.details[p].seq, t.details[p].sent_at);
+        let nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
         let before = t.flow_tx[f].snd_una;
         let mut uec_news = UecNews { packets: 0, nacked: false };
         let (seq, News { acked, loss }) = if is_uec(&t.exps[0]) {
+            credit::count_nack(t, f, pk.meta);
             uec_news = uec::on_answer(t, f, p);
             (seq, News { acked: uec_news.packets * t.exps[0].payload as u64, loss: false })
         } else if takes_any_order(&t.exps[0]) {
@@ -90,6 +89,8 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
         if oldest != oldest_after {
             task::acknowledged(t, n, oldest, oldest_after, event);
         }
+    } else {
+        credit::count_nack(t, f, pk.meta);
     }
     let mut q = pk.records();
     while q.is_some() {
