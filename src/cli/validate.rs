@@ -67,7 +67,7 @@ fn write_classes(file: &Path) -> Result<Exit, CliError> {
 /// Prints how the stated errors of left-out tables hold: of the program's own tables, as recorded, or of those in a folder, which run.
 fn coverage(chosen: &[&Suite], args: &ValidateArgs) -> Result<Exit, CliError> {
     let errors = ClassErrors::built_in();
-    let mut all_hold = true;
+    let (mut all_hold, mut judged) = (true, 0);
     for suite in chosen.iter().filter(|s| s.has_classes()) {
         let rows = match &args.folder {
             Some(folder) if args.suite.is_some() || folder.join(suite.name).is_dir() => {
@@ -77,10 +77,24 @@ fn coverage(chosen: &[&Suite], args: &ValidateArgs) -> Result<Exit, CliError> {
             None => errors.classes.iter().filter(|c| suite.is_of(c.class.workload)).cloned().collect(),
         };
         let tables = TableCoverage::each(&rows, errors);
+        judged += tables.len();
         let sum = [WorkloadClass::Training, WorkloadClass::Collective].into_iter().find(|w| suite.is_of(*w));
         let sum = sum.and_then(|workload| Coverage::of(&tables, workload));
         all_hold &= sum.is_none_or(|s| s.holds());
         coverage_lines(suite.name, &tables, sum, args.markdown).iter().for_each(|line| say(line));
+    }
+    if judged == 0 {
+        let why = match &args.folder {
+            Some(folder) => format!(
+                "{}: no measured table of training or collectives; see docs/explanation/fidelity.md",
+                folder.display()
+            ),
+            None => {
+                "errors are stated of training and collectives: `hyperfold validate training --coverage`, for example"
+                    .to_string()
+            }
+        };
+        return Err(CliError::bad_input(anyhow!("{why}")));
     }
     Ok(if all_hold { Exit::Ok } else { Exit::Condition })
 }

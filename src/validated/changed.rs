@@ -26,6 +26,15 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
         TopologyKind::File { .. } => None,
     };
     note(narrow && !matches!(shape, Some(FabricShape::RailOnly(_))), "oversubscription");
+    let delays = [
+        KeyId::LinkDelayNs,
+        KeyId::SwitchLatencyNs,
+        KeyId::StartOverheadNs,
+        KeyId::WorkQueueLatencyNs,
+        KeyId::RendezvousNs,
+    ];
+    let own_delays = !delays.iter().any(|&key| config.values.given(key));
+    note(!own_delays || program.communication.latency_ppm != ONE, "latencies");
     program_otherwise(program, &mut note);
     differences
 }
@@ -56,7 +65,6 @@ fn program_otherwise(program: &ProgramSpec, note: &mut impl FnMut(bool, &'static
     note(compute.jitter_ppm > 0, "jitter");
     note(!compute.stragglers.is_empty(), "stragglers");
     note(!matches!(compute.slowdown, SlowdownChoice::Own), "slowdown beside communication");
-    note(program.communication.latency_ppm != ONE, "latencies");
     match &program.source {
         Source::Model(t) => {
             note(t.expert_skew_ppm != ONE, "expert skew");
