@@ -115,9 +115,9 @@ rows! {
         steps: u64,
 
         // Parameters.
-        /// Congestion control: one of [`cc`](super::bits::cc).
+        /// Congestion control: one of [`cc`].
         cc: u32,
-        /// Switches of the model: bits of [`mode`](super::bits::mode).
+        /// Switches of the model: bits of [`mode`].
         modes: u32,
         /// Time unit to which transmissions are rounded, in ps.
         clock_ps: u32,
