@@ -170,9 +170,6 @@ fn start_flow(n: u32, event: EventKey) {
         own.next_start = NEVER;
     }
     create(n, f, event.t);
-    if takes_credit() {
-        flow_tx[flow_base + f].credit = exps[exp_row].credit_burst;
-    }
     join_order(n, f);
 }
 

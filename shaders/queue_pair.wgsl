@@ -3,6 +3,7 @@
 // Queue pair `f` of NIC `n` comes into being: line rate, free to send.
 fn create(n: u32, f: u32, now: u64) {
     let tx = flow_base + f;
+    flow_tx[tx].credit = exps[exp_row].credit_burst;
     flow_tx[tx].next_avail = now;
     flow_tx[tx].rto_at = NEVER;
     flow_tx[tx].flags |= QP_CREATED;

@@ -32,6 +32,9 @@ impl Cc {
     }
 }
 
+/// Largest credit that a sender keeps or asks for, in packets: what data asks for has 20 bits, and half of them tell a late wish from a new one.
+pub const LARGEST_CREDIT: u32 = 262_144;
+
 /// Credit that receivers hand out, in packets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReceiverCredit {

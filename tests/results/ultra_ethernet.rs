@@ -104,6 +104,46 @@ fn a_receiver_gives_credit_at_its_rate() {
     );
 }
 
+/// Messages of which many end with a short packet: each trimmed packet is sent again, and no other.
+#[test]
+fn what_is_trimmed_of_messages_is_sent_again() {
+    let (folder, said, code) = Folder::with_run(
+        "name = \"again\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1 }\n\
+         topology = { kind = \"clos\", hosts_per_leaf = 4, spines = 2, link_gbps = 400, link_delay_ns = 500 }\n\
+         workload = { kind = \"collective\", op = \"all-to-all\", bytes = 8000000 }\n\
+         [axes]\n\"transport.cc\" = [\"nscc\", \"rccc\"]\n",
+    );
+    assert_eq!(code, 0, "{said}");
+    let drops = folder.numbers("results", "drops");
+    assert_eq!(folder.numbers("results", "retransmissions"), drops);
+    assert!(drops.iter().all(|&n| n > 100.0), "{drops:?}");
+}
+
+/// Credit that is given in vain is told before anybody waits for it. A shared buffer has no short timeout.
+#[test]
+fn credit_that_is_lost_is_told() {
+    let run = |keys: &str| {
+        let (folder, said, code) = Folder::with_run(&format!(
+            "name = \"told\"\n[base]\ncluster = {{ gpus = 16, gpus_per_server = 1 }}\n\
+             topology = {{ kind = \"clos\", hosts_per_leaf = 8, spines = 8, link_gbps = 400, link_delay_ns = 500 }}\n\
+             workload = {{ kind = \"traffic\", pattern = \"incast\", fan_in = 8, bytes = 500000 }}\n\
+             routing.policy = \"entropy\"\n{keys}\n"
+        ));
+        assert_eq!(code, 0, "{keys}: {said}");
+        (said, folder.numbers("results", "retransmissions")[0], folder.numbers("results", "drops")[0])
+    };
+    let (said, ..) = run("transport = { cc = \"rccc\" }");
+    assert!(!said.contains("credit"), "{said}");
+    let (said, ..) = run("transport = { cc = \"rccc\", credit.grant_packets = 200 }");
+    assert!(said.contains("is more than the smallest queue of a port holds, 53:"), "{said}");
+    let (said, ..) = run("transport = { cc = \"rccc\", credit = { grant_packets = 9, window_packets = 8 } }");
+    assert!(said.contains("a sender keeps (transport.credit.window_packets), 8:"), "{said}");
+    for cc in ["nscc", "rccc"] {
+        let (said, again, drops) = run(&format!("transport = {{ cc = \"{cc}\", port_queue = false }}"));
+        assert_eq!((again, drops), (0.0, 0.0), "{cc}: {said}");
+    }
+}
+
 #[test]
 fn keys_that_do_not_go_together_are_refused_with_those_that_do() {
     for (keys, wanted) in [

@@ -90,7 +90,8 @@ impl Sheet {
     /// A line has fewer cells than the first, or the columns `seed` and `status` are missing.
     pub fn from_lines(text: &str) -> Sheet {
         let rows: Vec<Vec<&str>> = text.lines().map(|l| l.trim().split(',').collect()).collect();
-        let column_idx = |name: &str| rows[0].iter().position(|c| *c == name).unwrap();
+        let column_idx =
+            |name: &str| rows[0].iter().position(|c| *c == name).expect("the first line names seed and status");
         let axes = column_idx("seed") + 1..column_idx("status");
         let column = |c: usize| SheetColumn::infer(rows[0][c], rows[1..].iter().map(|r| r[c].to_string()).collect());
         Sheet { columns: (0..rows[0].len()).map(column).collect(), axes, ..Sheet::default() }

@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::applies_when::{has_nvlink, job_mode};
+use super::applies_when::{has_nvlink, job_mode, ultra_ethernet};
 use super::cluster::{ClusterRun, cluster_run};
 use super::costs::CostKeys;
 use super::ecn_by_rate::ecn_by_rate;
@@ -416,7 +416,7 @@ fn check_ultra_ethernet(v: &Values) -> Result<(), Conflict> {
         return Ok(());
     }
     let uec = v.is(KeyId::LossRecovery, "uec");
-    if uec != (v.is(KeyId::Cc, "nscc") || v.is(KeyId::Cc, "rccc")) {
+    if uec != ultra_ethernet(v) {
         let why = if uec {
             "\"uec\" goes with transport.cc = \"nscc\" and \"rccc\" only; \"selective\" takes packets in any order under other congestion controls"
         } else {

@@ -279,9 +279,9 @@ pub(super) fn rto_us(v: &Values) -> Value {
     Value::Float(match v.get(KeyId::NcclTimeout) {
         Value::Int(n) if program(v) => 4.096 * (1u64 << n) as f64,
         // The size of queues decides, which depends on the network.
-        _ if ultra_ethernet(v) => 0.0,
+        _ if ultra_ethernet(v) && v.bool(KeyId::PortQueue) => 0.0,
         // The longer timeout of IRN (SIGCOMM 2018), whose receivers take packets in any order.
-        _ if v.is(KeyId::LossRecovery, "selective") => 320.0,
+        _ if v.is(KeyId::LossRecovery, "selective") || ultra_ethernet(v) => 320.0,
         _ if v.bool(KeyId::Pfc) => 67_109.0,
         _ => 4_194.0,
     })

@@ -140,7 +140,7 @@ macro_rules! for_each_key {
             NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), |v| packets(v) && v.is(KeyId::LossRecovery, "ns3"), "least time between two NACKs for one byte";
             CnpIntervalUs "transport.cnp_interval_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && (v.bool(KeyId::Ecn) && (cc(v, "dcqcn") || cc(v, "dctcp"))),
                 "least time between two congestion notifications of a flow; 0: every marked packet gives one";
-            RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "NCCL_IB_TIMEOUT's, else 320 with selective, 4194 without PFC, 67109 with; with uec 15 and the time that six queues take"), packets,
+            RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "NCCL_IB_TIMEOUT's, else 320 with selective and uec, 4194 without PFC, 67109 with; with uec and port_queue 15 and the time that six queues take"), packets,
                 "retransmission timeout; 0 is the default, raised to four base round trips where that is longer";
             RtoRetries "transport.rto_retries" int(0, 1_000_000), D::Derived(derive::rto_retries, "NCCL_IB_RETRY_CNT, else 7"), packets, "timeouts in a row after which a flow gives up";
             TransportSeed "transport.seed" int(0, i64::MAX), D::Int(1), |v| packets(v) && v.bool(KeyId::Ecn), "mixed into the seed of marking";
@@ -167,9 +167,9 @@ macro_rules! for_each_key {
             TimelyRaiMbps "transport.timely.rai_mbps" RATE_MBPS, D::None("100 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "timely"), "additive increase";
             TimelyRhaiMbps "transport.timely.rhai_mbps" RATE_MBPS, D::None("500 per 100 Gb/s of NIC rate"), |v| packets(v) && cc(v, "timely"), "hyper increase";
             NsccTargetUs "transport.nscc.target_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && cc(v, "nscc"), "queueing delay that is aimed at; 0: three quarters of the network's round trip with trimming, else all of it";
-            CreditBurstPackets "transport.credit.burst_packets" int(0, 262_144), D::Int(0), receiver_credit,
+            CreditBurstPackets "transport.credit.burst_packets" int(0, CREDIT_MAX), D::Int(0), receiver_credit,
                 "packets that a burst may send before its receiver gives credit, at most credit.window_packets; 0: one and a half bandwidth-delay products";
-            CreditWindowPackets "transport.credit.window_packets" int(0, 262_144), D::Int(0), receiver_credit,
+            CreditWindowPackets "transport.credit.window_packets" int(0, CREDIT_MAX), D::Int(0), receiver_credit,
                 "packets of credit that a sender keeps and asks for at most; 0: one and a half bandwidth-delay products";
             CreditGrantPackets "transport.credit.grant_packets" int(1, 1024), D::Int(4), receiver_credit, "packets of credit that one PULL brings";
             CreditRate "transport.credit.rate" num(0.01, 1.0), D::Float(0.99), receiver_credit, "share of its NIC's rate at which a receiver gives credit";

@@ -37,6 +37,8 @@ const DELAY_US_OR_0: KeyKind = stepped(0.0, 1_000_000.0, 0.000_001);
 /// Most GPUs, ranks, switches, or parts.
 pub(super) const COUNT: i64 = 1 << 20;
 const BYTES_MAX: i64 = 1 << 40;
+/// Largest credit of a sender, in packets.
+const CREDIT_MAX: i64 = hyperfold_network::transport::LARGEST_CREDIT as i64;
 /// Dollars or watts of one part.
 const PRICE: KeyKind = stepped(0.0, 1e9, 0.001);
 

@@ -8,7 +8,9 @@ use super::key_id::KeyId;
 use super::scale::{fixed, scaled};
 use super::value::Values;
 use hyperfold_base::units::{BPS_PER_GBPS, BPS_PER_MBPS, PS_PER_US};
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, ReceiverCredit, Swift, Transport};
+use hyperfold_network::transport::{
+    Cc, EcnThresholds, LARGEST_CREDIT, LossRecovery, Nscc, ReceiverCredit, Swift, Transport,
+};
 
 impl Config {
     /// Returns all transport parameters for the engine. `nic_rate_bps`: rate of the hosts' NICs (the first host's; at least 1). The error names a key whose
@@ -141,11 +143,8 @@ impl Config {
     }
 }
 
-/// Largest credit that a sender keeps, in packets: what data asks for has 20 bits.
-const MAX_CREDIT: u64 = 262_144;
-
-/// Sets what depends on the network's round trip: constants of NSCC, receiver credit, the ports' own queues, the thresholds of marking and the timeout, where keys leave them
-/// open. `rtt_ps` is the largest base round trip, `nic_rate_bps` the rate of the first host's NIC.
+/// Sets what depends on the network's round trip, where keys leave it open: constants of NSCC, receiver credit, the ports' own queues, the thresholds of marking
+/// and the timeout. `rtt_ps` is the largest base round trip, `nic_rate_bps` the rate of the first host's NIC.
 ///
 /// Sources: htsim's defaults for Ultra Ethernet, whose queues hold one bandwidth-delay product, or five without trimming.
 pub fn fit_to_network(config: &Config, transport: &mut Transport, rtt_ps: u64, nic_rate_bps: u64) {
@@ -167,7 +166,7 @@ pub fn fit_to_network(config: &Config, transport: &mut Transport, rtt_ps: u64, n
         transport.nscc = Nscc::of_network(rtt_ps, nic_rate_bps, transport.payload, target_ps, transport.trimming);
     }
     if v.bool(KeyId::ReceiverCredit) {
-        let fitting = (bits as u64 * 3).div_ceil(16 * mtu).clamp(1, MAX_CREDIT);
+        let fitting = (bits as u64 * 3).div_ceil(16 * mtu).clamp(1, u64::from(LARGEST_CREDIT));
         let packets = |key: KeyId| match v.int(key) as u64 {
             0 => fitting,
             given => given,

@@ -178,10 +178,6 @@ fn start_flow(t: &mut Tables, n: NicIdx, event: &EventKey) {
     row.flow_next += 1;
     row.next_start = if row.flow_next < row.flow_n { t.flow_tx[row.flow_first + row.flow_next].start } else { NEVER };
     queue_pair::create(t, n, f, event.t);
-    let e = &t.exps[0];
-    if takes_credit(e) {
-        t.flow_tx[f].credit = e.credit_burst;
-    }
     queue_pair::join_order(t, n, f);
 }
 

@@ -125,14 +125,16 @@ pub(crate) fn read(
 /// Counts the data packets that queue pairs sent more often than once. Packets never span two messages, and are the same when they are sent again.
 fn retransmissions(rows: OutcomeRows) -> u64 {
     let packets = |bytes: u64| bytes.div_ceil(u64::from(rows.exp.payload.max(1)));
-    let mut needed = vec![0u64; rows.tx.len()];
+    // Packets and bytes that were posted, by queue pair. Its size counts more bytes where messages begin at multiples of the payload.
+    let mut posted = vec![(0u64, 0u64); rows.tx.len()];
     for message in rows.tasks.iter().filter(|t| t.flags & task::MESSAGE != 0 && t.at != NEVER) {
-        needed[message.flow.usize()] += packets(message.bytes);
+        let sums = &mut posted[message.flow.usize()];
+        *sums = (sums.0 + packets(message.bytes), sums.1 + message.bytes);
     }
-    let again = |(tx, &needed): (&FlowTx, &u64)| {
+    let again = |(tx, &posted): (&FlowTx, &(u64, u64))| {
         // A queue pair without messages is a flow.
-        let needed = if needed == 0 { packets(tx.size) } else { needed };
-        if tx.sent_bytes > tx.size { u64::from(tx.n_sent.wrapping_sub(needed as u32)) } else { 0 }
+        let (needed, bytes) = if posted.0 == 0 { (packets(tx.size), tx.size) } else { posted };
+        if tx.sent_bytes > bytes { u64::from(tx.n_sent.wrapping_sub(needed as u32)) } else { 0 }
     };
-    rows.tx.iter().zip(&needed).map(again).sum()
+    rows.tx.iter().zip(&posted).map(again).sum()
 }

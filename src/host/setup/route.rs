@@ -18,7 +18,7 @@ use hyperfold_network::routing::{
     FlowPaths, PayloadClock, RouteFile, Router, RoutingPolicy, flow_rtt_window, global_rtt_window, is_intra_server,
 };
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind, text};
-use hyperfold_network::transport::{Cc, LossRecovery, RttWindow, Transport, psn_range};
+use hyperfold_network::transport::{Cc, LARGEST_CREDIT, LossRecovery, RttWindow, Transport, psn_range};
 
 use crate::estimates::worked_out::{RanksWithTasks, WorkedOut};
 use crate::programs::job::Job;
@@ -204,6 +204,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     notes.extend(several_paths(config, &paths));
     if !config.is_flow_level() {
         notes.extend(marking::unmarked(&network, &transport, first_host_rate(&network), &paths));
+        notes.extend(lost_credit(config, &transport, &network));
     }
     notes.extend(inside_servers(config, &network, job.is_some() || !flows.is_empty(), packet_flows.is_empty()));
     Ok(Routed {
@@ -369,6 +370,36 @@ fn sparse_answers(transport: &Transport, own: &[RttWindow]) -> Option<String> {
             transport.ack_interval
         )
     })
+}
+
+/// Returns notes if receivers give credit that a sender does not keep or a port cannot queue, or if senders get less than fills a link.
+fn lost_credit(config: &Config, transport: &Transport, net: &Network) -> Vec<String> {
+    let Some(credit) = transport.credit else { return Vec::new() };
+    let mut notes = Vec::new();
+    if config.values.int(KeyId::CreditWindowPackets) == 0 && credit.window_packets == LARGEST_CREDIT {
+        notes.push(format!(
+            "senders keep {LARGEST_CREDIT} packets of credit, the most there is, which may not fill a link: one and a half bandwidth-delay products are more; \
+             larger packets (transport.payload_bytes) need fewer"
+        ));
+    }
+    let mtu = u64::from(transport.payload + transport.data_overhead);
+    let arcs = 0..2 * net.links.len() as ArcIdx;
+    let queues = arcs
+        .filter(|&arc| net.is_packet_link(net.arc_link(arc)))
+        .filter_map(|arc| transport.port_queue_for(net.arc_rate(arc)));
+    let queued = queues.min().map_or(u64::MAX, |bytes| bytes / mtu);
+    let (kept, what) = if queued < u64::from(credit.window_packets) {
+        (queued, "the smallest queue of a port holds")
+    } else {
+        (u64::from(credit.window_packets), "a sender keeps (transport.credit.window_packets)")
+    };
+    if u64::from(credit.grant_packets) > kept {
+        notes.push(format!(
+            "transport.credit.grant_packets = {} is more than {what}, {kept}: a part of each grant may be lost, with the time that it takes; at most {kept} would be right",
+            credit.grant_packets
+        ));
+    }
+    notes
 }
 
 fn route_file(path: &Path, net: &Network, flows: &[Flow]) -> Result<RouteFile, PrepareError> {

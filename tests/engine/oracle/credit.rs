@@ -6,9 +6,9 @@ use hyperfold_network::transport::Transport;
 use super::Sim;
 use super::arith::{mul_shr, tx};
 use super::nic::path_of;
-use super::port::{Int, Kind, Packet, Trim};
+use super::port::{Kind, Packet};
 use super::sender::Sender;
-use super::uec::{Echo, mtu};
+use super::uec::mtu;
 
 /// A sender's `want` counts modulo this.
 const RING: u64 = 1 << 20;
@@ -178,26 +178,7 @@ impl Sim<'_> {
         receiver.sent = receiver.sent.wrapping_add(1);
         let path = routes.number(Kind::Pull, choice);
         assert_eq!(routes.path(Kind::Pull, path)[0], nic, "the PULL path's NIC");
-        Packet {
-            kind: Kind::Pull,
-            flow,
-            seq: 0,
-            offset: 0,
-            payload: 0,
-            wire: t.ack_bytes,
-            path,
-            hop: 1,
-            entropy: 0,
-            trim: Trim::Not,
-            asks: false,
-            credit: given,
-            marked: false,
-            cnp: false,
-            ts: self.now,
-            int: Int::default(),
-            echo: Echo::default(),
-            in_port: nic,
-        }
+        Packet { wire: t.ack_bytes, path, hop: 1, credit: given, ..Packet::blank(Kind::Pull, flow, nic, self.now) }
     }
 
     /// A PULL arrived at its sender's NIC.

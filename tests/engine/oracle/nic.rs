@@ -7,8 +7,7 @@ use hyperfold_network::transport::Transport;
 
 use super::arith::{hash32, tx};
 use super::cc::News;
-use super::port::{Int, Item, Kind, Packet, Trim};
-use super::uec::Echo;
+use super::port::{Item, Kind, Packet};
 use super::{Event, Failure, Lineage, Sim};
 
 #[derive(Clone, Debug, Default)]
@@ -143,24 +142,13 @@ impl Sim<'_> {
         let payload = (t.payload as u64).min(sender.message_end(seq) - seq) as u32;
         let entropy = sender.choose_path(t, flow, routes.count(Kind::Data));
         let mut packet = Packet {
-            kind: Kind::Data,
-            flow,
             seq,
-            offset: 0,
             payload,
             wire: payload + t.data_overhead,
             path: routes.number(Kind::Data, entropy),
-            hop: 0,
             entropy,
-            trim: Trim::Not,
             asks: sender.asks(seq, payload),
-            credit: 0,
-            marked: false,
-            cnp: false,
-            ts: self.now,
-            int: Int::default(),
-            echo: Echo::default(),
-            in_port: nic,
+            ..Packet::blank(Kind::Data, flow, nic, self.now)
         };
         sender.note_sent(seq, payload);
         packet.credit = sender.pay(self.nics[nic as usize].order.len());
@@ -213,25 +201,17 @@ impl Sim<'_> {
         }
         let routes = &self.routes[data.flow as usize];
         let ack = Packet {
-            kind,
-            flow: data.flow,
             seq: receiver.expected,
             offset: data.seq.saturating_sub(receiver.expected) / t.payload as u64,
-            payload: 0,
             wire: t.ack_bytes,
             path: routes.number(kind, path_of(t, data.flow, receiver.sent, 1, routes.count(kind))),
             // It leaves by this NIC, which is the first arc of its path.
             hop: 1,
-            entropy: 0,
-            trim: Trim::Not,
-            asks: false,
-            credit: 0,
-            marked: false,
             cnp,
             ts: data.ts,
             int: data.int,
             echo: receiver.held.echo(kind, data),
-            in_port: nic,
+            ..Packet::blank(kind, data.flow, nic, self.now)
         };
         receiver.sent = receiver.sent.wrapping_add(1);
         assert_eq!(routes.path(kind, ack.path)[0], nic, "the ACK path's NIC");

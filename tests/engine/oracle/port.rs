@@ -77,6 +77,32 @@ pub struct Packet {
     pub in_port: ArcIdx,
 }
 
+impl Packet {
+    /// A packet of `flow` that `nic` makes at `now`, which says nothing yet.
+    pub fn blank(kind: Kind, flow: u32, nic: ArcIdx, now: u64) -> Packet {
+        Packet {
+            kind,
+            flow,
+            seq: 0,
+            offset: 0,
+            payload: 0,
+            wire: 0,
+            path: 0,
+            hop: 0,
+            entropy: 0,
+            trim: Trim::Not,
+            asks: false,
+            credit: 0,
+            marked: false,
+            cnp: false,
+            ts: now,
+            int: Int::default(),
+            echo: Echo::default(),
+            in_port: nic,
+        }
+    }
+}
+
 /// What travels on a wire.
 #[derive(Clone, Debug)]
 #[allow(clippy::large_enum_variant, reason = "pause frames are few")]

@@ -7,7 +7,9 @@ use hyperfold_columns::{FlowIdx, FlowTx, LOSS_WINDOW_PACKETS, NEVER, NicIdx, Tab
 
 /// Creates queue pair `f` of NIC `n`: it has line rate and may send at once.
 pub fn create(t: &mut Tables, n: NicIdx, f: FlowIdx, now: u64) {
+    let burst = t.exps[0].credit_burst;
     let tx = &mut t.flow_tx[f];
+    tx.credit = burst;
     tx.next_avail = now;
     tx.rto_at = NEVER;
     tx.flags |= qp::CREATED;

@@ -50,6 +50,21 @@ fn ring_bytes(steps: &[LayerStep], wanted: Among) -> u64 {
     steps.iter().map(weigh).sum()
 }
 
+/// Experts in every layer, evenly chosen, without shared ones and biases.
+fn moe(experts: u32, top_k: u32, expert_ffn: u32) -> Moe {
+    Moe {
+        experts,
+        top_k,
+        groups: 1,
+        top_groups: 1,
+        expert_ffn,
+        shared_experts: 0,
+        dense_layers: 0,
+        every: 1,
+        biases: false,
+    }
+}
+
 #[test]
 fn dense_layers_have_the_flops_of_the_closed_form() {
     let model = gpt();
@@ -146,17 +161,7 @@ fn tensor_parallel_traffic_is_megatrons() {
 #[test]
 fn exchanges_are_awaited_by_a_kernel_that_follows() {
     let mut model = gpt();
-    model.moe = Some(Moe {
-        experts: 8,
-        top_k: 2,
-        groups: 1,
-        top_groups: 1,
-        expert_ffn: 4096,
-        shared_experts: 1,
-        dense_layers: 0,
-        every: 1,
-        biases: false,
-    });
+    model.moe = Some(Moe { shared_experts: 1, ..moe(8, 2, 4096) });
     for (kind, pass) in [LayerKind::Embedding, LayerKind::Dense, LayerKind::Moe, LayerKind::Logits]
         .into_iter()
         .flat_map(|k| [Pass::Forward, Pass::Backward, Pass::Recompute].map(|p| (k, p)))
@@ -179,17 +184,7 @@ fn exchanges_are_awaited_by_a_kernel_that_follows() {
 #[test]
 fn experts_do_the_work_of_the_tokens_sent_to_them() {
     let mut model = gpt();
-    let moe = Moe {
-        experts: 8,
-        top_k: 2,
-        groups: 1,
-        top_groups: 1,
-        expert_ffn: 4096,
-        shared_experts: 0,
-        dense_layers: 0,
-        every: 1,
-        biases: false,
-    };
+    let moe = moe(8, 2, 4096);
     model.moe = Some(moe);
     let mut layout = layout(1, false);
     layout.ep = 4;
@@ -299,17 +294,7 @@ fn eager_mode_runs_single_operations() {
 
 #[test]
 fn ranks_with_several_experts_sort_what_they_got() {
-    let moe = Moe {
-        experts: 16,
-        top_k: 2,
-        groups: 1,
-        top_groups: 1,
-        expert_ffn: 512,
-        shared_experts: 0,
-        dense_layers: 0,
-        every: 1,
-        biases: false,
-    };
+    let moe = moe(16, 2, 512);
     let model = Transformer { moe: Some(moe), ..gpt() };
     let sorts = |ep, pass| {
         let layout = Layout { ep, dp: 16, global_batch: 16, ..layout(1, false) };
@@ -324,17 +309,7 @@ fn ranks_with_several_experts_sort_what_they_got() {
 /// order tokens themselves.
 #[test]
 fn who_orders_tokens_follows_from_the_dispatcher() {
-    let moe = Moe {
-        experts: 16,
-        top_k: 4,
-        groups: 1,
-        top_groups: 1,
-        expert_ffn: 512,
-        shared_experts: 0,
-        dense_layers: 0,
-        every: 1,
-        biases: false,
-    };
+    let moe = moe(16, 4, 512);
     let model = Transformer { moe: Some(moe), ..gpt() };
     let order = |expert_dispatcher, pass| -> Vec<(&'static str, u64)> {
         let layout = Layout { ep: 8, dp: 16, global_batch: 16, expert_dispatcher, ..layout(1, false) };
@@ -364,17 +339,7 @@ fn who_orders_tokens_follows_from_the_dispatcher() {
 /// ranks exchange nothing for them.
 #[test]
 fn folded_experts_are_whole_and_gather_nothing() {
-    let moe = Moe {
-        experts: 16,
-        top_k: 2,
-        groups: 1,
-        top_groups: 1,
-        expert_ffn: 512,
-        shared_experts: 0,
-        dense_layers: 0,
-        every: 1,
-        biases: false,
-    };
+    let moe = moe(16, 2, 512);
     let model = Transformer { moe: Some(moe), ..gpt() };
     let split = Layout { ep: 4, dp: 16, global_batch: 64, ..layout(4, true) };
     let folded = Layout { etp: 1, ..split.clone() };
@@ -476,17 +441,7 @@ fn the_optimizer_touches_what_is_sharded() {
 
 /// A model with gpt-oss's special features, and one without them.
 fn gpt_oss() -> [Transformer; 2] {
-    let moe = Moe {
-        experts: 16,
-        top_k: 4,
-        groups: 1,
-        top_groups: 1,
-        expert_ffn: 512,
-        shared_experts: 0,
-        dense_layers: 0,
-        every: 1,
-        biases: true,
-    };
+    let moe = Moe { biases: true, ..moe(16, 4, 512) };
     let own = Transformer {
         gated: true,
         learned_positions: false,
