@@ -11,9 +11,12 @@ fn begin(f: u32) {
 
 // Takes the credit of a packet that has been taken off what is left to send of the queue pair in row `tx`. Returns what the packet carries beside its position
 // `seq`: the credit that its sender wants. `sharing` is the number of queue pairs in the order of the NIC.
-fn spend(tx: u32, seq: u64, sharing: u32) -> u64 {
+fn spend(tx: u32, seq: u64, sharing: u32, now: u64) -> u64 {
     let credit = flow_tx[tx].credit - 1u;
     flow_tx[tx].credit = credit;
+    if credit == 0u {
+        flow_tx[tx].back_at = now;
+    }
     let payload = u64(exp_payload);
     var need = u64(flow_tx[tx].lost) + (sub_sat(flow_tx[tx].size, flow_tx[tx].snd_nxt) + payload - 1lu) / payload;
     if exp_cc == CC_NSCC {
@@ -28,10 +31,41 @@ fn spend(tx: u32, seq: u64, sharing: u32) -> u64 {
     return seq | (u64(want) << PSN_OFFSET_SHIFT);
 }
 
-// An answer to data of queue pair `f` with `answer_meta` has come, also where the queue pair is finished: it counts if it is a NACK.
-fn count_nack(f: u32, answer_meta: u32) {
-    if takes_credit() && packet_kind(answer_meta) == KIND_NACK {
-        flow_tx[flow_base + f].nacked += 1u;
+// Answer `p` has come back to the sender, also one to a queue pair that is finished.
+fn note_answer(p: u32) {
+    if !takes_credit() {
+        return;
+    }
+    let tx = flow_base + packets[packet_base + p].flow;
+    if packet_kind(packets[packet_base + p].meta_) == KIND_NACK {
+        flow_tx[tx].nacked += 1u;
+    }
+    if details[packet_base + p].sent_at >= flow_tx[tx].back_at {
+        flow_tx[tx].back_at = 0lu;
+    }
+}
+
+// The deadline of the queue pair in row `tx`, which has nothing in flight: there is one only if the packet that asked for credit may be lost.
+fn deadline(tx: u32, now: u64) -> u64 {
+    let asked = flow_tx[tx].back_at;
+    if takes_credit() && asked > 0lu {
+        return max(now, asked + exps[exp_row].rto);
+    }
+    return NEVER;
+}
+
+// A deadline of the queue pair in row `tx` at which `found` packets were found to be lost.
+fn credit_time_out(tx: u32, found: u64, now: u64) {
+    if !takes_credit() {
+        return;
+    }
+    let asked = flow_tx[tx].back_at;
+    if found == 0lu && asked + exps[exp_row].rto > now {
+        flow_tx[tx].rto_at = deadline(tx, now);
+    } else if found > 0lu || asked > 0lu {
+        // The request may be lost too, and without credit nothing would tell the receiver.
+        flow_tx[tx].credit = max(flow_tx[tx].credit, 1u);
+        flow_tx[tx].back_at = 0lu;
     }
 }
 

@@ -191,8 +191,10 @@ fn timeout(n: u32, event: EventKey) -> bool {
     if due != NONE {
         let tx = flow_base + due;
         var retries = flow_tx[tx].retries + 1u;
+        // Nothing is in flight after this, so that there is no deadline until the next packet is sent.
+        flow_tx[tx].rto_at = NEVER;
         if is_uec() {
-            if !uec_time_out(due) {
+            if !uec_time_out(due, event.t) {
                 retries -= 1u;
             }
         } else if takes_any_order() {
@@ -204,8 +206,6 @@ fn timeout(n: u32, event: EventKey) -> bool {
             step_back(tx);
         }
         flow_tx[tx].retries = retries;
-        // Nothing is outstanding now; the next packet sets a deadline anew.
-        flow_tx[tx].rto_at = NEVER;
         if retries > exps[exp_row].rto_retries {
             set_flag(FLAG_GAVE_UP);
         }
@@ -397,7 +397,7 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
     packets[pk].flow = f;
     var seq = next.seq;
     if takes_credit() {
-        seq = spend(tx, seq, own.qp_n);
+        seq = spend(tx, seq, own.qp_n, event.t);
     }
     details[pk].seq = seq;
     details[pk].sent_at = event.t;

@@ -14,7 +14,7 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
     let meta_word = packets[pk].meta_;
     let cnp = (meta_word & META_CNP) != 0u;
     let nack = packet_kind(meta_word) == KIND_NACK;
-    count_nack(f, meta_word);
+    note_answer(p);
     if (flow_tx[flow_base + f].flags & QP_FINISHED) == 0u {
         let oldest = flow_tx[flow_base + f].msg_ack;
         let sent_at = details[pk].sent_at;
@@ -38,15 +38,18 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
             grow_loss_window(tx, sent_at, event.t);
         }
         let una = flow_tx[tx].snd_una;
-        if una >= flow_tx[tx].snd_nxt {
-            flow_tx[tx].rto_at = NEVER;
-        } else if una > before || (is_uec() && (news.acked > 0lu || uec_news.nacked)) {
-            var rto_at = event.t + exps[exp_row].rto;
-            if is_uec() {
+        let nothing_outstanding = una >= flow_tx[tx].snd_nxt;
+        if nothing_outstanding || una > before || (is_uec() && (news.acked > 0lu || uec_news.nacked)) {
+            var rto_at: u64;
+            if nothing_outstanding {
+                rto_at = deadline(tx, event.t);
+            } else if is_uec() {
                 // What is missing was sent before the packet that is answered.
                 rto_at = max(event.t, sent_at + exps[exp_row].rto);
+            } else {
+                rto_at = event.t + exps[exp_row].rto;
             }
-            if flow_tx[tx].rto_at > rto_at {
+            if rto_at < flow_tx[tx].rto_at {
                 own.rto = min(own.rto, rto_at);
             }
             flow_tx[tx].rto_at = rto_at;

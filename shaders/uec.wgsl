@@ -142,7 +142,7 @@ fn uec_take_lost(f: u32) -> NextPacket {
 
 // A retransmission timeout of queue pair `f`: everything that has not arrived is lost, and NSCC's window falls by what was in flight. Returns whether anything
 // was.
-fn uec_time_out(f: u32) -> bool {
+fn uec_time_out(f: u32, now: u64) -> bool {
     let tx = flow_base + f;
     let end = flow_tx[tx].snd_nxt;
     var count = 0lu;
@@ -155,9 +155,6 @@ fn uec_time_out(f: u32) -> bool {
         let mtu = full_wire();
         flow_tx[tx].win = max(sub_sat(flow_tx[tx].win, count * mtu), mtu);
     }
-    if count > 0lu {
-        // Without credit nothing would tell the receiver.
-        flow_tx[tx].credit = max(flow_tx[tx].credit, 1u);
-    }
+    credit_time_out(tx, count, now);
     return count > 0lu;
 }

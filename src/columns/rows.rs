@@ -488,7 +488,8 @@ rows! {
         window: u64,
         /// Deadline of the retransmission timeout, in ps.
         rto_at: u64,
-        /// With a loss window: time of the last step back, in ps.
+        /// With a loss window: time of the last step back, in ps. Receiver credit: when the last packet was sent that left no credit, until the receiver has
+        /// answered it; 0: it has.
         back_at: u64,
         /// With a loss window: time of the window's last change, in ps.
         window_at: u64,

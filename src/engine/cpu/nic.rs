@@ -198,8 +198,10 @@ fn timeout(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
         let e = &t.exps[0];
         let (max_retries, payload, adapter) = (e.rto_retries, e.payload, e.modes & mode::NS3_LOSS == 0);
         let mut counts = true;
+        // Nothing is in flight after this, so that there is no deadline until the next packet is sent.
+        t.flow_tx[due].rto_at = NEVER;
         if is_uec(e) {
-            counts = uec::time_out(t, due);
+            counts = uec::time_out(t, due, event.t);
         } else if takes_any_order(e) {
             selective::time_out(t, due, event.t);
         } else {
@@ -211,8 +213,6 @@ fn timeout(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
         }
         let tx = &mut t.flow_tx[due];
         tx.retries += u32::from(counts);
-        // Nothing is outstanding now. The next packet sets a new deadline.
-        tx.rto_at = NEVER;
         if tx.retries > max_retries {
             t.raise(flag::GAVE_UP);
         }
@@ -386,7 +386,7 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     let row = &mut t.nics[n];
     let tx = &mut t.flow_tx[f];
     if uec && takes_credit(e) {
-        seq = credit::spend(e, tx, seq, row.qp_n);
+        seq = credit::spend(e, tx, seq, row.qp_n, event.t);
     }
     let wire = payload + e.data_overhead;
     let full = wire == e.payload + e.data_overhead;

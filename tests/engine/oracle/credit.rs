@@ -25,6 +25,8 @@ pub struct Purse {
     pulled: u64,
     /// NACKs that came.
     nacked: u64,
+    /// When the last packet was sent that left no credit, until it or a later one is answered.
+    asked: Option<u64>,
 }
 
 /// What a receiver has given a sender in all, and what that one wants besides; in packets.
@@ -44,6 +46,7 @@ impl Purse {
             credit: 0,
             pulled: 0,
             nacked: 0,
+            asked: None,
         })
     }
 
@@ -105,9 +108,12 @@ impl Sender {
     }
 
     /// Pays for a packet, which is in the books already. Returns its `want`, where `m` queue pairs share the NIC.
-    pub fn pay(&mut self, m: usize) -> u64 {
+    pub fn pay(&mut self, m: usize, now: u64) -> u64 {
         let (Some(purse), Some(books)) = (&mut self.purse, &self.uec) else { return 0 };
         purse.credit -= 1;
+        if purse.credit == 0 {
+            purse.asked = Some(now);
+        }
         let mut need = books.packets_left(self.snd_nxt, self.size).min(purse.window);
         if let Some(cwnd) = self.cc.cwnd() {
             need = need.min(cwnd / books.mtu + 1);
@@ -115,17 +121,31 @@ impl Sender {
         purse.want(need, m as u64)
     }
 
-    /// A NACK came.
-    pub fn count_nack(&mut self) {
+    /// An answer came to data that was sent at `ts`.
+    pub fn note_answer(&mut self, ts: u64, is_nack: bool) {
         if let Some(purse) = &mut self.purse {
-            purse.nacked += 1;
+            purse.nacked += u64::from(is_nack);
+            purse.asked = purse.asked.filter(|&asked| asked > ts);
         }
     }
 
-    /// A deadline came at which packets became lost: one may be sent again in any case.
+    /// When credit was asked for, if the receiver may not know of it.
+    pub fn asked(&self) -> Option<u64> {
+        self.purse.and_then(|purse| purse.asked)
+    }
+
+    /// Everything is acknowledged: nothing is asked for any more.
+    pub fn forget_asking(&mut self) {
+        if let Some(purse) = &mut self.purse {
+            purse.asked = None;
+        }
+    }
+
+    /// A deadline came: one packet may be sent in any case.
     pub fn spare_one(&mut self) {
         if let Some(purse) = &mut self.purse {
             purse.credit = purse.credit.max(1);
+            purse.asked = None;
         }
     }
 }

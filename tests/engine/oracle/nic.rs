@@ -151,7 +151,7 @@ impl Sim<'_> {
             ..Packet::blank(Kind::Data, flow, nic, self.now)
         };
         sender.note_sent(seq, payload);
-        packet.credit = sender.pay(self.nics[nic as usize].order.len());
+        packet.credit = sender.pay(self.nics[nic as usize].order.len(), self.now);
         sender.last_wire = packet.wire;
         let pace = if t.rate_bound { sender.rate } else { line_rate };
         sender.next_avail = self.now + tx(packet.wire, pace, t.clock_ps);
@@ -223,9 +223,7 @@ impl Sim<'_> {
     }
 
     fn acknowledged(&mut self, nic: ArcIdx, ack: &Packet) {
-        if ack.kind == Kind::Nack {
-            self.senders[ack.flow as usize].count_nack();
-        }
+        self.senders[ack.flow as usize].note_answer(ack.ts, ack.kind == Kind::Nack);
         let sender = &self.senders[ack.flow as usize];
         if sender.finish_ps.is_none() {
             let any_order = sender.any_order.is_some();

@@ -262,6 +262,9 @@ impl Sim<'_> {
         let mut n = 0;
         if answer.kind == Kind::Nack {
             if !books.take_nack(old, answer.echo.position) {
+                if old >= sender.snd_nxt {
+                    self.set_deadline_for_request(answer.flow);
+                }
                 return None;
             }
         } else {
@@ -273,13 +276,23 @@ impl Sim<'_> {
         }
         if sender.snd_una >= sender.size {
             sender.finish_ps = Some(now);
+            sender.forget_asking();
         }
         if sender.snd_una >= sender.snd_nxt {
-            sender.deadline = None;
+            self.set_deadline_for_request(answer.flow);
         } else if n > 0 || answer.kind == Kind::Nack {
             self.set_deadline_by_books(answer.flow, now.max(answer.ts + t.rto_ps));
         }
         Some(News { acked: n * t.payload as u64, loss: answer.kind == Kind::Nack })
+    }
+
+    /// Nothing is in flight, so there is a deadline only if credit was asked for and the receiver may not know of it.
+    fn set_deadline_for_request(&mut self, flow: u32) {
+        let sender = &mut self.senders[flow as usize];
+        sender.deadline = None;
+        if let Some(asked) = sender.asked() {
+            self.set_deadline_by_books(flow, self.now.max(asked + self.case.transport.rto_ps));
+        }
     }
 
     /// The deadline is `t`, which may be earlier than the one in force. Events of others find no deadline at their time.
@@ -291,18 +304,25 @@ impl Sim<'_> {
     /// An event for a deadline: that in force, or one of before.
     pub(super) fn rto_by_books(&mut self, flow: u32) {
         let sender = &mut self.senders[flow as usize];
-        if sender.deadline != Some(self.now) || sender.snd_una == sender.snd_nxt {
+        if sender.deadline != Some(self.now) {
             return;
         }
         let books = sender.uec.as_mut().expect("there are books");
         let k = books.lose_all(sender.snd_una, sender.snd_nxt);
         sender.deadline = None;
         let nic: ArcIdx = sender.nic;
+        let next = sender.asked().map(|asked| asked + self.case.transport.rto_ps);
         if k > 0 {
             sender.cc.timed_out(k);
             sender.spare_one();
             if self.gives_up(flow) {
                 return;
+            }
+        } else if let Some(next) = next {
+            if next > self.now {
+                self.set_deadline_by_books(flow, next);
+            } else {
+                sender.spare_one();
             }
         }
         self.kick(nic);

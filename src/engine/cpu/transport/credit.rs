@@ -19,8 +19,11 @@ pub fn begin(t: &mut Tables, f: FlowIdx) {
 
 /// Takes the credit of a packet that has been taken off what is left to send. Returns what the packet carries beside its position `seq`: the credit that its
 /// sender wants. `sharing` is the number of queue pairs in the order of the NIC.
-pub fn spend(e: &Exp, tx: &mut FlowTx, seq: u64, sharing: u32) -> u64 {
+pub fn spend(e: &Exp, tx: &mut FlowTx, seq: u64, sharing: u32, now: u64) -> u64 {
     tx.credit -= 1;
+    if tx.credit == 0 {
+        tx.back_at = now;
+    }
     let mut need = u64::from(tx.lost) + tx.size.saturating_sub(tx.snd_nxt).div_ceil(u64::from(e.payload));
     if e.cc == cc::NSCC {
         need = need.min(tx.win / full_wire(e) + 1);
@@ -31,11 +34,36 @@ pub fn spend(e: &Exp, tx: &mut FlowTx, seq: u64, sharing: u32) -> u64 {
     seq | u64::from(want) << psn::OFFSET_SHIFT
 }
 
-/// Counts an answer to data of queue pair `f` with `answer_meta` if it is a NACK, also where the queue pair is finished.
-pub fn count_nack(t: &mut Tables, f: FlowIdx, answer_meta: u32) {
-    let nack = (answer_meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
-    if nack && takes_credit(&t.exps[0]) {
-        t.flow_tx[f].nacked = t.flow_tx[f].nacked.wrapping_add(1);
+/// Takes note of answer `p`, which has come back to the sender, also where the queue pair is finished.
+pub fn note_answer(t: &mut Tables, p: PacketIdx) {
+    if !takes_credit(&t.exps[0]) {
+        return;
+    }
+    let tx = &mut t.flow_tx[t.packets[p].flow];
+    if (t.packets[p].meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK {
+        tx.nacked = tx.nacked.wrapping_add(1);
+    }
+    if t.details[p].sent_at >= tx.back_at {
+        tx.back_at = 0;
+    }
+}
+
+/// The deadline of a queue pair that has nothing in flight: there is one only if the packet that asked for credit may be lost.
+pub fn deadline(e: &Exp, tx: &FlowTx, now: u64) -> u64 {
+    if takes_credit(e) && tx.back_at > 0 { now.max(tx.back_at + e.rto) } else { NEVER }
+}
+
+/// Handles a deadline at which `found` packets were found to be lost.
+pub fn time_out(e: &Exp, tx: &mut FlowTx, found: u64, now: u64) {
+    if !takes_credit(e) {
+        return;
+    }
+    if found == 0 && tx.back_at + e.rto > now {
+        tx.rto_at = deadline(e, tx, now);
+    } else if found > 0 || tx.back_at > 0 {
+        // The request may be lost too, and without credit nothing would tell the receiver.
+        tx.credit = tx.credit.max(1);
+        tx.back_at = 0;
     }
 }
 

@@ -33,7 +33,7 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
         let before = t.flow_tx[f].snd_una;
         let mut uec_news = UecNews { packets: 0, nacked: false };
         let (seq, News { acked, loss }) = if is_uec(&t.exps[0]) {
-            credit::count_nack(t, f, pk.meta);
+            credit::note_answer(t, p);
             uec_news = uec::on_answer(t, f, p);
             (seq, News { acked: uec_news.packets * t.exps[0].payload as u64, loss: false })
         } else if takes_any_order(&t.exps[0]) {
@@ -50,12 +50,17 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
             grow_loss_window(tx, e.payload, sent_at, event.t);
         }
         let progress = tx.snd_una > before || is_uec(e) && (acked > 0 || uec_news.nacked);
-        if tx.snd_una >= tx.snd_nxt {
-            tx.rto_at = NEVER;
-        } else if progress {
-            // What is missing was sent before the packet that is answered.
-            let rto_at = if is_uec(e) { event.t.max(sent_at + e.rto) } else { event.t + e.rto };
-            if tx.rto_at > rto_at {
+        let nothing_outstanding = tx.snd_una >= tx.snd_nxt;
+        if nothing_outstanding || progress {
+            let rto_at = if nothing_outstanding {
+                credit::deadline(e, tx, event.t)
+            } else if is_uec(e) {
+                // What is missing was sent before the packet that is answered.
+                event.t.max(sent_at + e.rto)
+            } else {
+                event.t + e.rto
+            };
+            if rto_at < tx.rto_at {
                 let row = &mut t.nics[n];
                 row.rto = row.rto.min(rto_at);
             }
@@ -90,7 +95,7 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
             task::acknowledged(t, n, oldest, oldest_after, event);
         }
     } else {
-        credit::count_nack(t, f, pk.meta);
+        credit::note_answer(t, p);
     }
     let mut q = pk.records();
     while q.is_some() {

@@ -6,6 +6,7 @@
 use super::any_order::{
     acknowledge_to, lost_bit, outstanding, payload_at, receiver_bit, sender_bit, take_in, take_note, take_out,
 };
+use super::credit;
 use super::spraying::keep_entropy;
 use super::stream::takes_credit;
 use hyperfold_columns::{Column, Exp, FlowIdx, FlowRx, FlowTx, Packet, PacketIdx, Tables, cc, kind, meta, mode, psn};
@@ -146,7 +147,7 @@ pub fn take_lost(t: &mut Tables, f: FlowIdx) -> (u64, u32) {
 
 /// Handles a retransmission timeout of queue pair `f`: everything that has not arrived is lost, and NSCC's window falls by what was in flight. Returns whether
 /// anything was.
-pub fn time_out(t: &mut Tables, f: FlowIdx) -> bool {
+pub fn time_out(t: &mut Tables, f: FlowIdx, now: u64) -> bool {
     let payload = t.exps[0].payload as u64;
     let (mut position, end) = (t.flow_tx[f].snd_una, t.flow_tx[f].snd_nxt);
     let mut found = 0;
@@ -160,9 +161,6 @@ pub fn time_out(t: &mut Tables, f: FlowIdx) -> bool {
     if e.cc == cc::NSCC {
         tx.win = tx.win.saturating_sub(found * mtu).max(mtu);
     }
-    if found > 0 {
-        // Without credit nothing would tell the receiver.
-        tx.credit = tx.credit.max(1);
-    }
+    credit::time_out(e, tx, found, now);
     found > 0
 }
