@@ -15,6 +15,11 @@ fn takes_credit() -> bool {
     return ULTRA_ETHERNET && has_mode(MODE_CREDIT);
 }
 
+// Bytes of a full packet on the wire.
+fn full_wire() -> u64 {
+    return u64(exp_payload + exp_data_overhead);
+}
+
 // The byte at which a message begins that follows one which ends at byte `end`. Where packets are taken in any order, it is a multiple of the payload.
 fn next_start(end: u64) -> u64 {
     if !takes_any_order() {

@@ -17,11 +17,6 @@ struct UecNews {
     nacked: bool,
 }
 
-// Bytes of a full packet on the wire.
-fn full_wire() -> u64 {
-    return u64(exp_payload + exp_data_overhead);
-}
-
 // Number of bytes in flight of the queue pair in row `tx`, each packet counted as a full one on the wire.
 fn in_flight(tx: u32) -> u64 {
     return outstanding(tx) / u64(exp_payload) * full_wire();

@@ -2,7 +2,7 @@
 //! that follows marks and the queueing delay. Twin: `shaders/cc/nscc.wgsl`.
 
 use crate::cpu::math::{ONE_Q32, mul_div, mul_shr};
-use crate::cpu::transport::stream::takes_credit;
+use crate::cpu::transport::stream::{full_wire, takes_credit};
 use crate::cpu::transport::uec::{self, UecNews};
 use hyperfold_columns::{Exp, FlowIdx, FlowTx, NEVER, NicIdx, Tables, qp};
 
@@ -49,7 +49,7 @@ fn largest_window(tx: &FlowTx, line: u64) -> u64 {
 
 /// Keeps the window between one packet and the largest.
 fn clamp(e: &Exp, tx: &mut FlowTx, line: u64) {
-    tx.win = tx.win.min(largest_window(tx, line)).max(uec::full_wire(e));
+    tx.win = tx.win.min(largest_window(tx, line)).max(full_wire(e));
 }
 
 /// Sets the state of queue pair `f` of NIC `n` as it is at first.
@@ -84,7 +84,7 @@ fn quick_adapt(e: &Exp, tx: &mut FlowTx, line: u64, sample: Sample, now: u64) ->
     let urgent = sample.loss || tx.flags & qp::ARMED != 0 || sample.delay > QUICK_TARGETS * e.nscc_target;
     let fires = tx.t_inc > 0 && urgent && u64::from(tx.batch) < largest_window(tx, line) / QUICK_PART;
     if fires {
-        tx.win = u64::from(tx.batch).max(uec::full_wire(e));
+        tx.win = u64::from(tx.batch).max(full_wire(e));
         (tx.high_seq, tx.target, tx.rc) = (uec::in_flight(e, tx), 0, 0);
         tx.flags &= !qp::ARMED;
     }
@@ -129,7 +129,7 @@ fn decrease(e: &Exp, tx: &mut FlowTx, now: u64) {
 /// Applies the increase that has been collected, after enough bytes or time.
 fn adjust(e: &Exp, tx: &mut FlowTx, now: u64) {
     let waited = now - tx.t_alpha;
-    if u64::from(tx.cnt) <= ADJUST_PACKETS * uec::full_wire(e) && waited <= e.nscc_rtt {
+    if u64::from(tx.cnt) <= ADJUST_PACKETS * full_wire(e) && waited <= e.nscc_rtt {
         return;
     }
     tx.win += tx.rc / tx.win;
@@ -161,7 +161,7 @@ fn on_ack(e: &Exp, tx: &mut FlowTx, line: u64, bytes: u64, trip: RoundTrip, now:
 
 /// Handles a NACK that is news.
 fn on_nack(e: &Exp, tx: &mut FlowTx, line: u64, last_hop: bool, now: u64) {
-    let mtu = uec::full_wire(e);
+    let mtu = full_wire(e);
     average(tx, e.nscc_rtt);
     tx.target += mtu;
     tx.flags |= qp::ARMED;
@@ -185,7 +185,7 @@ pub fn on_answer(t: &mut Tables, n: NicIdx, f: FlowIdx, news: UecNews, trip: Rou
     if trip.is_nack {
         on_nack(e, tx, line, trip.last_hop, now);
     } else {
-        on_ack(e, tx, line, news.packets * uec::full_wire(e), trip, now);
+        on_ack(e, tx, line, news.packets * full_wire(e), trip, now);
     }
     clamp(e, tx, line);
 }

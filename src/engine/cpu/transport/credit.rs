@@ -2,8 +2,7 @@
 //! without it. Twin: `shaders/credit.wgsl`.
 
 use super::answers::queue_answer;
-use super::stream::takes_credit;
-use super::uec::full_wire;
+use super::stream::{full_wire, takes_credit};
 use crate::cpu::key::{EventKey, lineage};
 use crate::cpu::math::mul_shr;
 use hyperfold_columns::{Exp, FlowIdx, FlowTx, NEVER, NicIdx, PacketIdx, Tables, cc, flag, kind, meta, psn};

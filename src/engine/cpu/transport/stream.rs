@@ -20,6 +20,12 @@ pub fn takes_credit(e: &Exp) -> bool {
     e.modes & mode::CREDIT != 0
 }
 
+/// Bytes of a full packet on the wire.
+#[inline]
+pub fn full_wire(e: &Exp) -> u64 {
+    (e.payload + e.data_overhead) as u64
+}
+
 /// The byte at which a message begins that follows one which ends at byte `end`. Where packets are taken in any order, it is a multiple of the payload.
 #[inline]
 pub fn next_start(e: &Exp, end: u64) -> u64 {

@@ -8,7 +8,7 @@ use super::any_order::{
 };
 use super::credit;
 use super::spraying::keep_entropy;
-use super::stream::takes_credit;
+use super::stream::{full_wire, takes_credit};
 use hyperfold_columns::{Column, Exp, FlowIdx, FlowRx, FlowTx, Packet, PacketIdx, Tables, cc, kind, meta, mode, psn};
 
 /// The answer to a data packet.
@@ -29,12 +29,6 @@ pub struct UecNews {
     pub packets: u64,
     /// Whether it is a NACK of a packet that was neither lost nor acknowledged.
     pub nacked: bool,
-}
-
-/// Bytes of a full packet on the wire.
-#[inline]
-pub fn full_wire(e: &Exp) -> u64 {
-    (e.payload + e.data_overhead) as u64
 }
 
 /// Number of bytes in flight, each packet counted as a full one on the wire.
