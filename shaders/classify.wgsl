@@ -15,7 +15,7 @@ fn classify(s: u32) {
         shared_sum += u64(sub_sat_u32(max_held, reserve));
         arrivals += ports[port_base + p].arr_n;
     }
-    var independent = switches[sw].congested_n == 0u;
+    var independent = switches[sw].congested_n == 0u && (switches[sw].chooses == 0u || arrivals == 0u);
     if independent && arrivals > 0u && !has_port_queues() {
         let free = sub_sat(switches[sw].shared_size, shared_sum);
         let max_wire = switches[sw].max_wire;
@@ -29,7 +29,7 @@ fn classify(s: u32) {
         }
     }
     switches[sw].independent = select(0u, 1u, independent);
-    if independent {
+    if independent || has_port_queues() {
         if held > switches[sw].max_held {
             switches[sw].max_held = held;
         }

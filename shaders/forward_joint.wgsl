@@ -1,5 +1,6 @@
 // System `forward_joint`, a row a switch that is not independent (twin: `src/engine/cpu/switch/forward_joint.rs`). One invocation processes all
-// ports in time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
+// ports in time order, because a departure at one port can release, pause, resume or drop at another at the same instant, and because packets choose among
+// ports.
 
 // Stores the time of the next event at `port` in the port's own clock.
 fn note_next(port: u32) {
@@ -60,6 +61,9 @@ fn forward_joint(s: u32, end: u64) {
     let port_first = switches[sw].port_first;
     let port_end = port_first + switches[sw].port_n;
     for (var port = port_first; port < port_end; port++) {
+        if has_port_queues() {
+            atomicAdd(&shared_words[ingress_word(port)], ports[port_base + port].arr_bytes);
+        }
         ports[port_base + port].merged = gather(port);
         ports[port_base + port].arr_bytes = 0u;
         ports[port_base + port].arr_n = 0u;
@@ -72,24 +76,33 @@ fn forward_joint(s: u32, end: u64) {
         if next.t >= end {
             break;
         }
-        let which = first.port;
-        let row = port_base + which;
+        var which = first.port;
         var start = first.what == AT_COMPLETION;
         pause_port = NONE;
         resume_port = NONE;
         if first.what == AT_ARRIVAL {
-            let p = ports[row].merged;
-            ports[row].merged = packets[packet_base + p].next;
+            let p = ports[port_base + which].merged;
+            ports[port_base + which].merged = packets[packet_base + p].next;
+            if is_adaptive() {
+                let chosen = choose(which, p, next.t);
+                note_next(which);
+                which = chosen;
+            }
             let ingress = packets[packet_base + p].in_port;
             let wire = packets[packet_base + p].meta_ & META_WIRE_MASK;
-            if !admit(ingress, wire) {
-                drop_packet(which, p);
-                note_next(which);
-                continue;
+            if has_port_queues() {
+                hold(which);
+                join(which, p, wire, next.t);
+            } else {
+                if !admit(ingress, wire) {
+                    drop_packet(which, p);
+                    note_next(which);
+                    continue;
+                }
+                charge(ingress, wire);
+                hold(which);
+                enqueue(which, p, wire, next.t);
             }
-            charge(ingress, wire);
-            hold(which);
-            enqueue(which, p, wire, next.t);
         } else if first.what == AT_FRAME {
             hold(which);
             let p = held.in_frames;
@@ -115,7 +128,7 @@ fn forward_joint(s: u32, end: u64) {
                 }
             }
             if start {
-                start_next(port, next, true);
+                start_next(port, next, !has_port_queues());
             }
             note_next(port);
         }

@@ -406,9 +406,9 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
     packets[pk].in_port = NONE;
     var path = flow_tx[tx].path_first;
     let n_paths = flow_tx[tx].n_paths;
-    if n_paths > 1u {
+    if n_paths > 1u && !is_adaptive() {
         var chosen: u32;
-        if ULTRA_ETHERNET && has_mode(MODE_REPS) {
+        if HAS_RARE_PARTS && has_mode(MODE_REPS) {
             chosen = next_entropy(tx);
             meta_word |= chosen << META_ENTROPY_SHIFT;
         } else {

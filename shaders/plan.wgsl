@@ -45,8 +45,13 @@ fn plan(port: u32, first_t: u64, end: u64) {
             frame_tail = p;
             continue;
         }
-        let egress = paths[path_base + packet.path];
-        packets[packet_base + p].path = packet.path + 1u;
+        var egress: u32;
+        if is_adaptive() && packet_kind(packet.meta_) == KIND_DATA {
+            egress = first_choice(p, packet.path);
+        } else {
+            egress = paths[path_base + packet.path];
+            packets[packet_base + p].path = packet.path + 1u;
+        }
         packets[packet_base + p].in_port = port;
         bytes += packet.meta_ & META_WIRE_MASK;
         n += 1u;

@@ -221,6 +221,10 @@ rows! {
         credit_grant: u32,
         /// Receiver credit: time from one grant to the next, as a multiple of what its packets take at line rate, in q16.
         credit_stretch_q16: u32,
+        /// Adaptive routing: bytes of queue by which a port's grade rises.
+        adaptive_grade: u32,
+        /// Fills the row; always 0.
+        pad0: u32,
         /// Bytes of a switch's buffer reserved for each port.
         reserve: u32,
         /// Bytes below the pause threshold at which a port resumes its peer.
@@ -417,6 +421,10 @@ rows! {
         need: u32,
         /// Bytes of the largest packet on the wire.
         max_wire: u32,
+        /// Adaptive routing: 1 if data packets choose among egress ports here, so that the ports affect each other in every step.
+        chooses: u32,
+        /// Fills the row; always 0.
+        pad0: u32,
         /// Size of the shared part of the buffer: buffer minus headrooms minus reserves.
         shared_size: u64,
         /// Maximum number of bytes that it has held (exact after a joint step, an upper bound after an independent one).
@@ -448,7 +456,7 @@ rows! {
         path_first: u32,
         /// Number of entries of one path.
         path_len: u32,
-        /// Number of paths, which lie one behind the other.
+        /// Number of paths, which lie one behind the other. Adaptive routing: its paths are a graph of choices, whose first one is at `path_first`.
         n_paths: u32,
         /// Number of data packets sent, for spraying.
         n_sent: u32,
@@ -752,7 +760,7 @@ impl Exp {
     /// of the network.
     #[inline]
     pub fn may_fold(&self) -> bool {
-        self.rtt_cap == 0 && self.modes & (mode::SELECTIVE | mode::CHANGES | mode::PORT_QUEUES) == 0
+        self.rtt_cap == 0 && self.modes & (mode::SELECTIVE | mode::CHANGES | mode::PORT_QUEUES | mode::ADAPTIVE) == 0
     }
 
     /// Number of bits in `psn_bits` that each queue pair has: of packets that its receiver has, of packets that its sender knows to have arrived, and in Ultra

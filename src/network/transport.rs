@@ -175,6 +175,8 @@ pub struct Transport {
     pub spray_in_turn: bool,
     /// Whether senders choose paths again on which packets arrived without a mark.
     pub recycles_paths: bool,
+    /// Adaptive routing: full data packets of queue by which a port's grade rises. `None`: no switch chooses among paths.
+    pub grade_packets: Option<u32>,
     /// Payload of a full data packet.
     pub payload: u32,
     /// Bytes of a data packet on the wire beside its payload.

@@ -149,6 +149,23 @@ fn engine_and_oracle_agree_on_ultra_ethernet() {
     assert!(met.credited > 100 && met.credited_ended > 80 && met.pulled_ended > 60, "{met:?}");
 }
 
+#[test]
+fn engine_and_oracle_agree_on_adaptive_routing() {
+    let mut met = Reached::default();
+    let (mut chooses, mut matters) = (0, 0);
+    for seed in random::ADAPTIVE..random::ADAPTIVE + 400 {
+        let mut case = random::case(seed);
+        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
+        let chosen = by_oracle(&case);
+        chooses += u32::from(case.paths.iter().any(|paths| paths.data.len() > 1));
+        case.transport.grade_packets = None;
+        matters += u32::from(by_oracle(&case) != chosen);
+    }
+    println!("400 cases: {chooses} with a choice, {matters} end otherwise without; {met:?}");
+    assert!(chooses > 250 && matters > 200, "{chooses} cases with a choice, {matters} end otherwise without");
+    assert!(met.paused > 20 && met.lost > 40 && met.outlived > 5, "{met:?}");
+}
+
 /// The case, with links that fail at the very instant at which a packet arrives for a paused port: those of all ports that are paused then, the highest port
 /// first. `None`: there is no such instant.
 fn failing_as_a_packet_arrives(mut case: Case) -> Option<Case> {
@@ -219,9 +236,10 @@ fn soak_engine_and_oracle_agree() {
         compare(random::CHANGES + from, random::CHANGES + from + 500);
         compare(random::SLOW + from, random::SLOW + from + 500);
         compare(random::UEC + from, random::UEC + from + 500);
+        compare(random::ADAPTIVE + from, random::ADAPTIVE + from + 500);
         500
     });
     println!(
-        "{seeds} cases agree, as many with packets in any order, with links that fail, with slow links, and with queues of ports"
+        "{seeds} cases agree, as many with packets in any order, with links that fail, with slow links, with queues of ports, and with adaptive routing"
     );
 }

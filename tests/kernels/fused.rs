@@ -47,6 +47,7 @@ fn task_graphs_end_as_on_the_cpu() {
         .chain(random::SELECTIVE..random::SELECTIVE + 12)
         .chain(random::CHANGES..random::CHANGES + 12)
         .chain(random::UEC..random::UEC + 12)
+        .chain(random::ADAPTIVE..random::ADAPTIVE + 12)
     {
         let g = gpu_graphs::case(seed);
         all_orders(&g.name, &gpu_graphs::tables(&g, BuildOptions::default()).tables);
@@ -56,6 +57,6 @@ fn task_graphs_end_as_on_the_cpu() {
 /// What a device is checked with before it is believed.
 #[test]
 fn cases_of_the_device_check_end_as_on_the_cpu() {
-    let all = cases::all().into_iter().chain(cases::ultra_ethernet());
+    let all = cases::all().into_iter().chain(cases::rare());
     all.for_each(|case| all_orders(&case.name, &case.tables));
 }

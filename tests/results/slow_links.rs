@@ -62,26 +62,34 @@ fn a_flow_takes_four_times_as_long_on_a_link_at_a_quarter_of_its_rate() {
 }
 
 #[test]
-fn spraying_and_fair_rates_run_into_a_slow_link() {
-    let slowest = |mode: &str| {
+fn spraying_and_fair_rates_run_into_a_slow_link_and_adaptive_routing_does_not() {
+    let slowest = |mode: &str, policy: &str| {
         let (folder, said, code) = Folder::with_run(&format!(
             "name = \"spray\"\n[base]\ncluster = {{ gpus = 16, gpus_per_server = 1 }}\n\
              topology = {{ kind = \"fat-tree\", k = 4, link_gbps = 400, link_delay_ns = 500 }}\nfidelity.mode = \"{mode}\"\n\
              workload = {{ kind = \"traffic\", pattern = \"permutation\", bytes = 4000000 }}\n\
              transport = {{ cc = \"none\", payload_bytes = 4096, loss_recovery = \"selective\", pfc = true }}\n\
-             routing.policy = \"round-robin\"\n\
+             routing.policy = \"{policy}\"\n\
              [axes]\n\"topology.outages\" = [\"\", \"leaf0 -> agg0 rate 25%\", \"leaf0 agg0\"]\n"
         ));
-        assert_eq!(code, 0, "{mode}: {said}");
+        assert_eq!(code, 0, "{mode}, {policy}: {said}");
+        let is_noted = said.contains("switches with adaptive routing avoid queues before their own slow links");
+        assert_eq!(is_noted, mode == "flow" && policy == "adaptive", "{said}");
         folder.numbers("results", "fct_max_ns")
     };
-    let (packets, flows) = (slowest("packet"), slowest("flow"));
+    let (packets, flows) = (slowest("packet", "round-robin"), slowest("flow", "round-robin"));
     // Each of two hosts sends half of its packets over the slow link: what one host sends, at a quarter of the rate.
     let wanted = 4.0 * sending_ns(4_000_000.0 * 4144.0 / 4096.0, 400.0);
     for times in [&packets, &flows] {
         assert!(is_near(times[1], wanted, 0.08), "{wanted}: {packets:?} {flows:?}");
         assert!(times[1] > 1.8 * times[2], "routing avoids a link that has failed: {packets:?} {flows:?}");
     }
+    assert_eq!(slowest("flow", "adaptive"), flows);
+    let chosen = slowest("packet", "adaptive");
+    // Its switch sees the queue of the slow link. At best both links are full until the end, at 5/4 of one link's rate for two hosts.
+    let least = sending_ns(2.0 * 4_000_000.0 * 4144.0 / 4096.0, 500.0);
+    assert!(chosen[1] > least && chosen[1] < 0.6 * packets[1], "{least}: {chosen:?} {packets:?}");
+    assert!(chosen[0] < 1.15 * packets[0], "{chosen:?} {packets:?}");
 }
 
 #[test]

@@ -287,6 +287,7 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         nack_interval_ps: 500_000_000,
         spray_in_turn: false,
         recycles_paths: false,
+        grade_packets: None,
         psn_range: 0,
         packet_threshold: 0,
         cnp_interval_ps: 0,

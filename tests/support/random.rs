@@ -69,13 +69,17 @@ pub const SLOW: u64 = 4_000_000;
 /// Seeds from here on have queues of ports, most of them Ultra Ethernet.
 pub const UEC: u64 = 5_000_000;
 
+/// Seeds from here on have switches that choose among paths.
+pub const ADAPTIVE: u64 = 6_000_000;
+
 /// A case with congestion control `cc`.
 pub fn case_of(seed: u64, cc: Cc) -> Case {
     let mut rng = Rng::new(seed);
     let clock_ps = rng.pick(&[1, 1000]);
-    let mut network = network(&mut rng, clock_ps);
+    let mut network = if seed >= ADAPTIVE { several_ways(&mut rng, clock_ps) } else { network(&mut rng, clock_ps) };
     let flows = flows(&mut rng, network.ranks.len() as u64, clock_ps);
-    let paths = paths(&mut rng, &network, &flows);
+    let paths =
+        if seed >= ADAPTIVE { all_paths(&mut rng, &network, &flows) } else { paths(&mut rng, &network, &flows) };
     if (SLOW..UEC).contains(&seed) || seed >= UEC && rng.chance(30) {
         network.slow_arcs = slow_arcs(&mut rng, &network);
     }
@@ -89,8 +93,11 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
         any_order(&mut rng, &mut transport);
     }
     let mut rtt = rtt(&network, &paths, &transport);
-    if seed >= UEC {
+    if (UEC..ADAPTIVE).contains(&seed) || seed >= ADAPTIVE && rng.chance(30) {
         port_queues(&mut rng, &mut transport, &mut rtt);
+    }
+    if seed >= ADAPTIVE {
+        adaptive(&mut rng, &mut transport);
     }
     let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
     if (CHANGES..SLOW).contains(&seed) || seed >= SLOW && rng.chance(20) {
@@ -207,6 +214,16 @@ pub fn break_links(rng: &mut Rng, case: &mut Case) {
     case.changes = changes_of(&case.network, &outages, reroute_ps, &routed, &*policy).changes;
 }
 
+/// Makes switches choose among paths, and most receivers take packets in any order.
+pub fn adaptive(rng: &mut Rng, transport: &mut Transport) {
+    transport.grade_packets = Some(rng.pick(&[1, 1, 2, 4, 20]) as u32);
+    // Paths are those of the switches' choice.
+    transport.recycles_paths = false;
+    if transport.loss_recovery != LossRecovery::Uec && rng.chance(60) {
+        any_order(rng, transport);
+    }
+}
+
 /// Makes receivers take packets in any order.
 pub fn any_order(rng: &mut Rng, transport: &mut Transport) {
     transport.loss_recovery = LossRecovery::Selective;
@@ -274,6 +291,61 @@ pub fn network(rng: &mut Rng, clock_ps: u64) -> Network {
     }
 }
 
+/// A network in which most pairs of hosts have several shortest paths: two or three tiers of switches, each linked to most of those above it.
+pub fn several_ways(rng: &mut Rng, clock_ps: u64) -> Network {
+    if rng.chance(20) {
+        return network(rng, clock_ps);
+    }
+    let tiers: Vec<u32> = if rng.chance(60) {
+        vec![rng.range(2, 4) as u32, rng.range(2, 4) as u32]
+    } else {
+        vec![rng.range(2, 3) as u32, rng.range(2, 3) as u32, rng.range(1, 3) as u32]
+    };
+    let n_switches: u32 = tiers.iter().sum();
+    let n_hosts = tiers[0] * rng.range(1, 3) as u32;
+    let uniform = rng.chance(60);
+    let one_rate = rng.pick(&[25, 50, 100]) * GBPS;
+    let one_delay = delay(rng, clock_ps);
+    let mut links: Vec<Link> = Vec::new();
+    let mut link = |rng: &mut Rng, a: NodeIdx, b: NodeIdx| {
+        let (rate_bps, delay_ps) =
+            if uniform { (one_rate, one_delay) } else { (rng.pick(&[25, 40, 50, 100]) * GBPS, delay(rng, clock_ps)) };
+        links.push(Link { a, b, rate_bps, delay_ps });
+    };
+    let mut first = n_hosts;
+    for (below, above) in tiers.iter().zip(&tiers[1..]) {
+        for low in first..first + below {
+            for high in first + below..first + below + above {
+                // The first switch above is linked to all, so that everybody is reached.
+                if high == first + below || rng.chance(85) {
+                    link(rng, low, high);
+                }
+            }
+        }
+        first += below;
+    }
+    for host in 0..n_hosts {
+        link(rng, host, n_hosts + host % tiers[0]);
+    }
+    // Port order is link order: any order will do.
+    for i in (1..links.len()).rev() {
+        links.swap(i, rng.range(0, i as u64) as usize);
+    }
+    let node = |i: u32| Node {
+        kind: if i < n_hosts { NodeKind::Host } else { NodeKind::Switch },
+        id: i,
+        server: if i < n_hosts { i } else { u32::MAX },
+    };
+    Network {
+        nodes: (0..n_hosts + n_switches).map(node).collect(),
+        links,
+        ranks: (0..n_hosts).collect(),
+        nvlink: None,
+        switch_names: SwitchNames::ById,
+        slow_arcs: Vec::new(),
+    }
+}
+
 /// 200 ns to 3 us; whole nanoseconds under the nanosecond clock.
 pub fn delay(rng: &mut Rng, clock_ps: u64) -> u64 {
     if rng.chance(40) {
@@ -315,6 +387,25 @@ pub fn flows(rng: &mut Rng, n_hosts: u64, clock_ps: u64) -> Vec<Flow> {
 /// One random shortest path per flow and direction, or (spraying) all of them.
 pub fn paths(rng: &mut Rng, network: &Network, flows: &[Flow]) -> Vec<FlowPaths> {
     let spray = rng.chance(50);
+    paths_of(rng, network, flows, spray)
+}
+
+/// The shortest paths of each flow among which switches choose; sometimes in any order, and not all of them.
+pub fn all_paths(rng: &mut Rng, network: &Network, flows: &[Flow]) -> Vec<FlowPaths> {
+    let mut all = paths_of(rng, network, flows, true);
+    if rng.chance(30) {
+        for data in all.iter_mut().map(|paths| &mut paths.data) {
+            for i in (1..data.len()).rev() {
+                data.swap(i, rng.range(0, i as u64) as usize);
+            }
+            data.truncate(rng.range(1, data.len() as u64) as usize);
+        }
+    }
+    all
+}
+
+/// One random shortest path per flow and direction, or all of them.
+fn paths_of(rng: &mut Rng, network: &Network, flows: &[Flow], spray: bool) -> Vec<FlowPaths> {
     flows
         .iter()
         .map(|f| {
@@ -431,6 +522,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         nack_interval_ps: rng.pick(&[500_000_000, 5_000_000]),
         spray_in_turn: false,
         recycles_paths: false,
+        grade_packets: None,
         psn_range: 0,
         packet_threshold: 0,
         cnp_interval_ps: rng.pick(&[0, 0, 4_000_000, 50_000_000]),

@@ -7,7 +7,7 @@ use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
-use super::random::{self, CHANGES, CONTROLS, Rng, SELECTIVE, SLOW, SWIFT, UEC};
+use super::random::{self, ADAPTIVE, CHANGES, CONTROLS, Rng, SELECTIVE, SLOW, SWIFT, UEC};
 use super::tasks::{TaskCase, queue_pair};
 
 /// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it. From [`CHANGES`] on links fail; from [`SLOW`] on some are slow, and a few fail.
@@ -19,7 +19,10 @@ pub fn case(seed: u64) -> TaskCase {
     };
     let mut rng = Rng::new(seed ^ 0x7461_736b);
     let clock_ps = rng.pick(&[1, 1000]);
-    let mut network = random::network(&mut rng, clock_ps);
+    let mut network = match seed {
+        ADAPTIVE.. => random::several_ways(&mut rng, clock_ps),
+        _ => random::network(&mut rng, clock_ps),
+    };
     if rng.chance(25) {
         second_nics(&mut rng, &mut network);
     }
@@ -36,7 +39,10 @@ pub fn case(seed: u64) -> TaskCase {
     for qp in &pairs {
         flows.push(queue_pair(flows.len() as u32, qp.src, qp.dst));
     }
-    let paths = random::paths(&mut rng, &network, &flows);
+    let paths = match seed {
+        ADAPTIVE.. => random::all_paths(&mut rng, &network, &flows),
+        _ => random::paths(&mut rng, &network, &flows),
+    };
     let mut transport = random::transport(&mut rng, &network, cc, clock_ps);
     if rng.chance(60) {
         // Messages are short: only low thresholds have something marked while a queue pair lives on.
@@ -57,8 +63,11 @@ pub fn case(seed: u64) -> TaskCase {
         random::any_order(&mut rng, &mut transport);
     }
     let mut rtt = random::rtt(&network, &paths, &transport);
-    if seed >= UEC {
+    if (UEC..ADAPTIVE).contains(&seed) || seed >= ADAPTIVE && rng.chance(30) {
         random::port_queues(&mut rng, &mut transport, &mut rtt);
+    }
+    if seed >= ADAPTIVE {
+        random::adaptive(&mut rng, &mut transport);
     }
     let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
     let graph = Maker {

@@ -215,7 +215,7 @@ fn what_the_parser_refuses_of_one_value_does_not_meet_it() {
         "seed = -1\n",
         "sede = 1\n",
         "[base.transport]\ncc = \"hpccc\"\n",
-        "[base.routing]\npolicy = \"adaptive\"\n",
+        "[base.routing]\npolicy = \"flowlet\"\n",
         "[base.transport]\npayload = 1000\n",
         "[base.transport]\npayload_bytes = \"1000\"\n",
         "[base.transport]\npayload_bytes = 0\n",

@@ -108,6 +108,5 @@ pub const LATER: &[(&str, &str)] = {
     &[
         ("routing.flowlet", P),
         ("workload.priority", "one traffic class is modelled, so flows have no priorities of their own"),
-        ("routing.adaptive", P),
     ]
 };

@@ -71,6 +71,7 @@ impl Config {
             routing_seed: self.spray_seed(),
             spray_in_turn: false,
             recycles_paths: false,
+            grade_packets: None,
             payload: v.int(KeyId::PayloadBytes) as u32,
             data_overhead: match cc {
                 Cc::Hpcc => 90,

@@ -399,7 +399,7 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     pk.meta = wire | (kind::DATA << meta::KIND_SHIFT) | asks;
     pk.path = tx.path_first;
     pk.in_port = PortIdx::NONE;
-    if tx.n_paths > 1 {
+    if tx.n_paths > 1 && e.modes & mode::ADAPTIVE == 0 {
         let path = if e.modes & mode::REPS == 0 {
             path_of(e, tx.flow_id, tx.n_sent, 0, tx.n_paths)
         } else {

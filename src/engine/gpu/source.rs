@@ -19,12 +19,13 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 27] = [
+const FILES: [&str; 28] = [
     include_str!("../../../shaders/bindings.wgsl"),
     include_str!("../../../shaders/math.wgsl"),
     include_str!("../../../shaders/key.wgsl"),
     include_str!("../../../shaders/lists.wgsl"),
     include_str!("../../../shaders/mmu.wgsl"),
+    include_str!("../../../shaders/adaptive.wgsl"),
     include_str!("../../../shaders/held_port.wgsl"),
     include_str!("../../../shaders/held_nic.wgsl"),
     include_str!("../../../shaders/egress.wgsl"),
@@ -71,25 +72,28 @@ pub enum SourceError {
 /// Parts of the kernels that only some experiments need. What is left out is never compiled: software Vulkan takes minutes for all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelParts {
-    /// Ultra Ethernet, and egress ports that have queues of their own.
-    pub ultra_ethernet: bool,
+    /// Ultra Ethernet, egress ports that have queues of their own, and adaptive routing.
+    pub rare: bool,
 }
+
+/// Modes that need the rare parts.
+const RARE: u32 = mode::UEC | mode::PORT_QUEUES | mode::ADAPTIVE;
 
 impl KernelParts {
     /// Kernels that run any experiment.
-    pub const ALL: KernelParts = KernelParts { ultra_ethernet: true };
-    /// Kernels without Ultra Ethernet.
-    pub const USUAL: KernelParts = KernelParts { ultra_ethernet: false };
+    pub const ALL: KernelParts = KernelParts { rare: true };
+    /// Kernels without the rare parts.
+    pub const USUAL: KernelParts = KernelParts { rare: false };
 
     /// The parts that a batch of experiments needs.
     pub fn needed_by<'t>(batch: impl IntoIterator<Item = &'t Tables<'t>>) -> KernelParts {
-        let needs = |t: &Tables| t.exps.first().is_some_and(|e| e.modes & (mode::UEC | mode::PORT_QUEUES) != 0);
-        KernelParts { ultra_ethernet: batch.into_iter().any(needs) }
+        let needs = |t: &Tables| t.exps.first().is_some_and(|e| e.modes & RARE != 0);
+        KernelParts { rare: batch.into_iter().any(needs) }
     }
 
     /// Whether these parts suffice for what `needed` needs.
     pub fn suffice_for(self, needed: KernelParts) -> bool {
-        self.ultra_ethernet || !needed.ultra_ethernet
+        self.rare || !needed.rare
     }
 }
 
@@ -115,7 +119,7 @@ fn constants(workgroup: u32, parts: KernelParts) -> String {
         wgsl::constant(&mut out, name, value);
     }
     wgsl::constant(&mut out, "DCQCN_FIRST_DECREASE_LAG", dcqcn::FIRST_DECREASE_LAG);
-    let _ = writeln!(out, "const ULTRA_ETHERNET: bool = {};", parts.ultra_ethernet);
+    let _ = writeln!(out, "const HAS_RARE_PARTS: bool = {};", parts.rare);
     out
 }
 

@@ -75,6 +75,8 @@ fn rules(e: &Exp) -> Exp {
         credit_window: e.credit_window,
         credit_grant: e.credit_grant,
         credit_stretch_q16: e.credit_stretch_q16,
+        adaptive_grade: e.adaptive_grade,
+        pad0: 0,
         rates_mbps_lo: e.rates_mbps_lo,
         rates_mbps_hi: e.rates_mbps_hi,
         // These columns say where its rows are, and which experiment it is.

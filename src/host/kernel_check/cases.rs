@@ -156,9 +156,10 @@ fn in_any_order(mut draft: Draft) -> Draft {
     draft
 }
 
-/// Cases of the kernels with Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again, drops without trimming, messages of a task
-/// graph, and ports with queues of their own under another congestion control, and receiver credit with and without a window.
-pub fn ultra_ethernet() -> Vec<KernelCase> {
+/// Cases of the kernels' rare parts. Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again, drops without trimming, messages of a
+/// task graph, and receiver credit with and without a window. Ports with queues of their own under another congestion control. Adaptive routing with a shared
+/// buffer, with pauses, and with queues of ports.
+pub fn rare() -> Vec<KernelCase> {
     let mut recycling = trims();
     recycling.case.transport.recycles_paths = true;
     recycling.name += ", paths chosen again";
@@ -181,7 +182,17 @@ pub fn ultra_ethernet() -> Vec<KernelCase> {
     let mut pulled = with_graph("all-to-all", graphs::all_to_all(60_000), Cc::Nscc, false);
     pulled.case.transport = alone.case.transport.clone();
     pulled.name += ", receiver credit";
-    built(vec![trims(), recycling, dropping, messages, other, resumed, both, alone, pulled])
+    let chosen = [any_order(Cc::Swift), pauses(Cc::Dcqcn), trims()].map(adaptive);
+    let mut drafts = vec![trims(), recycling, dropping, messages, other, resumed, both, alone, pulled];
+    drafts.extend(chosen);
+    built(drafts)
+}
+
+/// A case whose switches choose among its paths.
+fn adaptive(mut draft: Draft) -> Draft {
+    draft.case.transport.grade_packets = Some(2);
+    draft.name += ", adaptive routing";
+    draft
 }
 
 /// An incast under NSCC, whose packets find the queue of their port full.

@@ -41,12 +41,12 @@ impl CheckedEngine {
 
     fn check_packets(&mut self, mode: Mode, parts: KernelParts) -> Result<(), EngineError> {
         let clock = Instant::now();
-        let cases = if parts.ultra_ethernet { cases::ultra_ethernet() } else { cases::short() };
+        let cases = if parts.rare { cases::rare() } else { cases::short() };
         let known: Vec<KnownCase> = cases.into_iter().map(KnownCase::simulated).collect();
         if let Some(wrong) = packets::run(&mut self.engine, mode, &known)?.wrong {
             return Err(self.refusal(&format!("{}, {wrong}", packets::kernels_of(mode))));
         }
-        self.packets_passed[mode as usize][usize::from(parts.ultra_ethernet)] = true;
+        self.packets_passed[mode as usize][usize::from(parts.rare)] = true;
         log::info!(
             "{}: {}, checked in {} cases against the CPU engine: the same bytes, in {:.3} s",
             self.adapter,
@@ -99,7 +99,7 @@ impl Engine for CheckedEngine {
     ) -> Result<SliceOutcome, EngineError> {
         let mode = self.engine.mode_of(batch);
         let parts = KernelParts::needed_by(batch.iter().filter(|t| !is_final(t)));
-        let passed = self.packets_passed[mode as usize][usize::from(parts.ultra_ethernet)];
+        let passed = self.packets_passed[mode as usize][usize::from(parts.rare)];
         if !passed && batch.iter().any(|t| !is_final(t)) {
             self.check_packets(mode, parts)?;
         }

@@ -28,6 +28,7 @@ pub fn transport(cc: Cc) -> Transport {
         nack_interval_ps: 20 * US,
         spray_in_turn: false,
         recycles_paths: false,
+        grade_packets: None,
         psn_range: 0,
         packet_threshold: 0,
         cnp_interval_ps: 0,

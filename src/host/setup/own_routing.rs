@@ -69,4 +69,8 @@ impl RoutingPolicy for GuardedRouting {
     fn takes_turns(&self) -> bool {
         self.call(|policy| policy.takes_turns()).unwrap_or(false)
     }
+
+    fn is_adaptive(&self) -> bool {
+        self.call(|policy| policy.is_adaptive()).unwrap_or(false)
+    }
 }

@@ -93,6 +93,13 @@ pub(crate) fn slow_link_notes(config: &Config, net: &Network, paths: &[FlowPaths
                 .to_string(),
         );
     }
+    if config.is_flow_level() && config.values.is(KeyId::Policy, "adaptive") && paths.iter().any(crosses) {
+        notes.push(
+            "flow level sends an equal part of a flow over each of its paths, slow links of topology.outages included; switches with adaptive \
+             routing avoid queues before their own slow links: fidelity.mode = \"packet\" shows that"
+                .to_string(),
+        );
+    }
     let jobs = config.jobs.iter().flat_map(|jobs| &jobs.jobs).map(|job| &job.workload);
     if !paths.is_empty() && std::iter::once(&config.workload).chain(jobs).any(has_formulas) {
         notes.push(

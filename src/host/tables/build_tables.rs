@@ -22,6 +22,7 @@ use crate::tables::build_joined;
 use crate::tables::build_tasks;
 use crate::tables::exp_row::{header, int_rates};
 pub use crate::tables::packet_case::{BuildOptions, GraphCase, PacketCase};
+use crate::tables::path_choices::PathChoices;
 use crate::tables::task_row_cache::TaskRowCache;
 
 /// The tables of an experiment, and what their rows stand for.
@@ -59,7 +60,8 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     t.exps.push(header(case, &rates, step));
     nics(&mut t, case, &ends);
     switches(&mut t, case, &ends, &rates)?;
-    let flow_rows = flows(&mut t, case, &ends)?;
+    let mut choices = PathChoices::default();
+    let flow_rows = flows(&mut t, case, &ends, &mut choices)?;
     if let Some(g) = case.graph {
         let owners = owners(net, &ends);
         let (qp_rows, exp_id) = (&flow_rows[g.first_qp..], case.options.exp_id);
@@ -104,7 +106,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let record = size_of::<Packet>() + size_of::<PacketDetails>() + telemetry;
     budget::announce("records of packets", packets.saturating_mul(record as u64));
     grow::first_fill(&mut t.view(), &fill);
-    changes(&mut t, case, &ends, &flow_rows);
+    changes(&mut t, case, &ends, &mut choices, &flow_rows);
     lengths(&mut t)?;
     let now = t.clocks.iter().copied().min().unwrap_or(NEVER);
     t.exps[0].now = if now == NEVER { 0 } else { now };
@@ -112,7 +114,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
 }
 
 /// Stores the changes of the network, with their new paths. The experiment stops first at the time of the first change.
-fn changes(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, flow_rows: &[FlowIdx]) {
+fn changes(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, choices: &mut PathChoices, flow_rows: &[FlowIdx]) {
     if case.changes.is_empty() {
         return;
     }
@@ -124,7 +126,7 @@ fn changes(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, flow_rows: &[Flo
             NetworkChange::LinkUp(link) => TableChange::LinkUp([end_of(2 * link), end_of(2 * link + 1)]),
             NetworkChange::NewPaths { flow, paths } => TableChange::NewPaths {
                 flow: flow_rows[*flow],
-                data: add_paths(t, &paths.data, ends),
+                data: add_data_paths(t, &paths.data, ends, choices),
                 answers: add_paths(t, &paths.ack, ends),
             },
         };
@@ -376,7 +378,12 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
     Ok(())
 }
 
-fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<FlowIdx>, BuildError> {
+fn flows(
+    t: &mut OwnedTables,
+    case: &PacketCase,
+    ends: &Ends,
+    choices: &mut PathChoices,
+) -> Result<Vec<FlowIdx>, BuildError> {
     let n = case.flows.len();
     let nic_of = |arc: Option<&ArcIdx>, f: &Flow| -> Result<NicIdx, BuildError> {
         let end = arc.map_or(LinkEndIdx::NONE, |&a| ends.end_of_arc[a as usize]);
@@ -405,7 +412,7 @@ fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<Flow
             owner.next_start = f.start_ps;
         }
         owner.flow_n += 1;
-        let span = add_paths(t, &p.data, ends);
+        let span = add_data_paths(t, &p.data, ends, choices);
         t.flow_tx.push(FlowTx {
             size: f.bytes,
             path_first: span.first,
@@ -448,12 +455,26 @@ fn flows(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) -> Result<Vec<Flow
     Ok(rows)
 }
 
+/// Appends the paths of data: as lists, or where switches choose as a graph of choices.
+fn add_data_paths(t: &mut OwnedTables, paths: &[Vec<ArcIdx>], ends: &Ends, choices: &mut PathChoices) -> PathSpan {
+    if t.exps[0].modes & mode::ADAPTIVE == 0 {
+        return add_paths(t, paths, ends);
+    }
+    let ports: Vec<Vec<PortIdx>> = paths.iter().map(|path| egress_ports(path, ends).collect()).collect();
+    let first = choices.add(t, &ports);
+    PathSpan { first, len: ports.first().map_or(0, |path| path.len() as u32), n: paths.len() as u32 }
+}
+
+/// The egress ports of the switches that a path crosses. Its first arc leaves the NIC; every later one leaves a switch.
+fn egress_ports<'p>(path: &'p [ArcIdx], ends: &'p Ends) -> impl Iterator<Item = PortIdx> + 'p {
+    path.iter().skip(1).map(|&arc| PortIdx(ends.end_of_arc[arc as usize].0 - ends.n_nics))
+}
+
 /// Appends paths as egress ports of the switches they cross.
 fn add_paths(t: &mut OwnedTables, paths: &[Vec<ArcIdx>], ends: &Ends) -> PathSpan {
     let first = t.paths.len() as u32;
     for path in paths {
-        // The first arc leaves the NIC; every later one leaves a switch.
-        t.paths.extend(path.iter().skip(1).map(|&arc| PortIdx(ends.end_of_arc[arc as usize].0 - ends.n_nics)));
+        t.paths.extend(egress_ports(path, ends));
     }
     let len = paths.first().map_or(0, |p| p.len() as u32 - 1);
     PathSpan { first, len, n: paths.len() as u32 }

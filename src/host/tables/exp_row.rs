@@ -54,6 +54,7 @@ pub(super) fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
         (tr.recycles_paths && !case.options.flow_level, mode::REPS),
         (tr.credit.is_some() && !case.options.flow_level, mode::CREDIT),
         (tr.spray_in_turn, mode::IN_TURN),
+        (tr.grade_packets.is_some() && !case.options.flow_level, mode::ADAPTIVE),
     ] {
         modes |= if on { bit } else { 0 };
     }
@@ -70,6 +71,7 @@ pub(super) fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
     e.ack_bytes = tr.ack_bytes;
     e.seed = tr.seed;
     e.routing_seed = tr.routing_seed;
+    e.adaptive_grade = tr.grade_packets.unwrap_or(0) * (tr.payload + tr.data_overhead);
     e.rto_retries = tr.rto_retries;
     e.fast_recovery = tr.dcqcn_fast_recovery;
     e.mi_thresh = tr.mi_thresh;

@@ -6,4 +6,5 @@ pub(crate) mod build_tasks;
 mod exp_row;
 pub(crate) mod job_rows;
 pub mod packet_case;
+mod path_choices;
 pub(crate) mod task_row_cache;

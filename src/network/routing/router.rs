@@ -39,6 +39,11 @@ pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
     fn recycles(&self) -> bool {
         false
     }
+
+    /// Whether switches choose among the paths of a data packet, by their queues.
+    fn is_adaptive(&self) -> bool {
+        false
+    }
 }
 
 /// Routes over one network. Cheap to make: next hops are searched per destination switch, when first needed.

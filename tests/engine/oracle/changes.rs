@@ -13,6 +13,8 @@ use super::{Case, Lineage, Sim};
 #[derive(Clone, Debug, Default)]
 struct Direction {
     all: Vec<Vec<ArcIdx>>,
+    /// Number of the first path of each set of paths that the flow has had.
+    starts: Vec<usize>,
     /// Number of the first path that new packets take; so are all after it.
     first: usize,
 }
@@ -20,6 +22,7 @@ struct Direction {
 impl Direction {
     fn replace(&mut self, paths: &[Vec<ArcIdx>]) {
         self.first = self.all.len();
+        self.starts.push(self.first);
         self.all.extend_from_slice(paths);
     }
 }
@@ -57,6 +60,23 @@ impl Routes {
     /// Number, for good, of the path that a packet made now knows as `choice`.
     pub fn number(&self, kind: Kind, choice: u32) -> u32 {
         self.direction(kind).first as u32 + choice
+    }
+
+    /// Where data on path `number` can go on after `hop` arcs: each next arc with the first path that leads there, among those that the flow had when the packet
+    /// was made and that are the same up to there.
+    pub fn ways_on(&self, number: u32, hop: usize) -> Vec<(ArcIdx, u32)> {
+        let direction = &self.data;
+        let known_then = direction.starts.iter().rev().find(|&&start| start <= number as usize);
+        let start = *known_then.expect("paths come in sets");
+        let end = direction.starts.iter().copied().find(|&later| later > start).unwrap_or(direction.all.len());
+        let so_far = &direction.all[number as usize][..hop];
+        let mut ways: Vec<(ArcIdx, u32)> = Vec::new();
+        for (path, number) in direction.all[start..end].iter().zip(start as u32..) {
+            if path.starts_with(so_far) && !ways.iter().any(|(arc, _)| *arc == path[hop]) {
+                ways.push((path[hop], number));
+            }
+        }
+        ways
     }
 
     /// The arcs of the path with this number.

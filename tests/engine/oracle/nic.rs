@@ -8,6 +8,7 @@ use hyperfold_network::transport::Transport;
 use super::arith::{hash32, tx};
 use super::cc::News;
 use super::port::{Item, Kind, Packet};
+use super::uec::mtu;
 use super::{Event, Failure, Lineage, Sim};
 
 #[derive(Clone, Debug, Default)]
@@ -140,7 +141,7 @@ impl Sim<'_> {
         let sets_deadline = sender.sets_deadline();
         let seq = sender.next_position();
         let payload = (t.payload as u64).min(sender.message_end(seq) - seq) as u32;
-        let entropy = sender.choose_path(t, flow, routes.count(Kind::Data));
+        let entropy = if t.grade_packets.is_some() { 0 } else { sender.choose_path(t, flow, routes.count(Kind::Data)) };
         let mut packet = Packet {
             seq,
             payload,
@@ -171,6 +172,29 @@ impl Sim<'_> {
     /// The arc that a packet takes next.
     pub(super) fn next_arc(&self, packet: &Packet) -> ArcIdx {
         self.routes[packet.flow as usize].path(packet.kind, packet.path)[packet.hop as usize]
+    }
+
+    /// Data at a switch turns to a path that goes on by a port of the lowest grade, if switches choose.
+    pub(super) fn turn(&self, packet: &mut Packet) {
+        let t = &self.case.transport;
+        let Some(grade_packets) = t.grade_packets.filter(|_| packet.kind == Kind::Data) else { return };
+        let grade_bytes = u64::from(grade_packets) * mtu(t);
+        let ways = self.routes[packet.flow as usize].ways_on(packet.path, packet.hop as usize);
+        let n = ways.len() as u32;
+        if n == 1 {
+            return;
+        }
+        let number = self.ports[packet.in_port as usize].number;
+        let first = hash32(number, self.now as u32, (self.now >> 32) as u32, t.routing_seed) % n;
+        let in_turn = (0..n).map(|k| &ways[((first + k) % n) as usize]);
+        // Of equal ones, `min_by_key` takes the first.
+        let (_, path) = in_turn
+            .min_by_key(|(arc, _)| {
+                let port = &self.ports[*arc as usize];
+                (port.down, port.paused, port.queue_bytes / grade_bytes)
+            })
+            .expect("a path leads on");
+        packet.path = *path;
     }
 
     /// A packet arrived at the host that `nic` belongs to.

@@ -158,10 +158,11 @@ impl Sim<'_> {
 
     /// A data packet or ACK arrived at a switch by `in_port`.
     pub(super) fn forward(&mut self, in_port: ArcIdx, mut packet: Packet) {
+        packet.in_port = in_port;
+        self.turn(&mut packet);
         let egress = self.next_arc(&packet);
         let node = self.node_of(in_port) as usize;
         assert_eq!(self.node_of(egress) as usize, node, "flow {}: the path is not connected", packet.flow);
-        packet.in_port = in_port;
         packet.hop += 1;
         if let Some(limit) = self.case.transport.port_queue_for(self.ports[egress as usize].rate_bps) {
             self.join_own_queue(egress, packet, limit);

@@ -116,7 +116,7 @@ mod tests {
             ("topology.path == \"a\"", "a key without"),
             ("9223372036854775807 + 1 > 0", "64 bits"),
             ("1 / 0 == 1", "no value"),
-            ("routing.adaptive == 1", "not available in this version"),
+            ("routing.flowlet == 1", "not available in this version"),
             ("transport.cc = \"hpcc\"", "not understood"),
             ("topology.path == \"\"", "a key without a value"),
         ] {

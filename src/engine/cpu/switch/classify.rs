@@ -2,7 +2,7 @@
 //!
 //! It assumes the worst case: everything that arrives is charged before anything is released. A switch that stays below every
 //! threshold even then is *independent*: its ports do not affect each other in this step, and `forward` processes them one by
-//! one. `forward_joint` processes any other switch. Only the decision is written, so the system can be repeated.
+//! one. A switch that chooses among ports for what arrives is not. `forward_joint` processes any other switch. Only the decision is written, so the system can be repeated.
 
 use super::port_queue::has_port_queues;
 use hyperfold_columns::{SHARED_HEADER, SwitchIdx, Tables, flag, mode};
@@ -24,7 +24,7 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
         shared += max_held.saturating_sub(reserve) as u64;
         arrivals += row.arr_n;
     }
-    let mut independent = sw.congested_n == 0;
+    let mut independent = sw.congested_n == 0 && (sw.chooses == 0 || arrivals == 0);
     if independent && arrivals > 0 && !has_port_queues(e) {
         let free = sw.shared_size.saturating_sub(shared);
         for p in sw.ports() {
@@ -40,7 +40,7 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
     }
     let row = &mut t.switches[s];
     row.independent = independent as u32;
-    if independent {
+    if independent || has_port_queues(e) {
         if held > row.max_held {
             row.max_held = held;
         }

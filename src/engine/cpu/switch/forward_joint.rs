@@ -1,13 +1,15 @@
 //! System `forward_joint`, one row per switch that is not independent (twin: `shaders/forward_joint.wgsl`). One invocation processes all ports in
-//! time order, because a departure at one port can release, pause, resume or drop at another at the same instant.
+//! time order, because a departure at one port can release, pause, resume or drop at another at the same instant, and because packets choose among ports.
 
+use super::adaptive::{choose, is_adaptive};
 use super::egress::{
     PortEvent, TimedEvent, completion_time, drop_packet, enqueue, idle, on_frame, send_frame_if_idle, start_next,
 };
 use super::forward::gather;
 use super::mmu::SharedBuffer;
+use super::port_queue::{has_port_queues, join};
 use crate::cpu::lists::arrival_time;
-use hyperfold_columns::{NEVER, PortIdx, SwitchIdx, Tables, meta};
+use hyperfold_columns::{NEVER, PortIdx, SHARED_HEADER, SwitchIdx, Tables, meta};
 
 /// Processes switch `s` up to `end`.
 ///
@@ -16,18 +18,37 @@ use hyperfold_columns::{NEVER, PortIdx, SwitchIdx, Tables, meta};
 pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
     let sw = t.switches[s];
     let (first, n) = (sw.port_first, sw.port_n);
+    let chooses = is_adaptive(&t.exps[0]);
+    let own_queue = has_port_queues(&t.exps[0]);
     for port in first.run(n) {
+        if own_queue {
+            let word = (SHARED_HEADER + port.0) as usize;
+            t.shared[word] = t.shared[word].wrapping_add(t.ports[port].arr_bytes);
+        }
         t.ports[port].merged = gather(t, port);
         t.ports[port].arr_bytes = 0;
         t.ports[port].arr_n = 0;
         note_next(t, port);
     }
     let mut buffer = SharedBuffer::sum_ports(t, first.run(n));
-    while let Some((which, event)) = next_event(t, first, n, end) {
+    while let Some((mut which, mut event)) = next_event(t, first, n, end) {
         let starts = match event.kind {
             PortEvent::Completion(_) => true,
             PortEvent::Arrival(p) => {
                 t.ports[which].merged = t.packets[p].next;
+                if chooses {
+                    let chosen = choose(t, which, p, event.t);
+                    note_next(t, which);
+                    which = chosen;
+                }
+                if own_queue {
+                    event.kind = PortEvent::Arrival(join(t, which, p, event.t));
+                    if idle(t, which, &event) {
+                        start_next(t, which, &event, None);
+                    }
+                    note_next(t, which);
+                    continue;
+                }
                 let pk = &t.packets[p];
                 let (ingress, wire) = (pk.in_port, pk.meta & meta::WIRE_MASK);
                 if !buffer.admit(t, ingress, wire) {
@@ -48,14 +69,18 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
             }
         };
         if starts {
-            let resumed = start_next(t, which, &event, Some(&mut buffer));
+            let shared_buffer = (!own_queue).then_some(&mut buffer);
+            let resumed = start_next(t, which, &event, shared_buffer);
             if resumed.is_some() {
                 note_next(t, resumed);
             }
         }
         note_next(t, which);
     }
-    debug_assert_eq!(buffer, SharedBuffer::sum_ports(t, first.run(n)), "sums of switch {s:?} and of its ports");
+    debug_assert!(
+        own_queue || buffer == SharedBuffer::sum_ports(t, first.run(n)),
+        "sums of switch {s:?} and of its ports"
+    );
     for port in first.run(n) {
         let clock_idx = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
         t.clocks[clock_idx] = completion_time(t, port);

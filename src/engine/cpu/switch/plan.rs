@@ -1,5 +1,6 @@
 //! System `plan`, one row per switch port: sorts the packets that arrive in this step by their egress port (twin: `shaders/plan.wgsl`).
 
+use super::adaptive::{first_choice, is_adaptive};
 use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta};
 
 /// Index of the word in which ingress number `ingress` of a switch tells egress `port` that it has packets for it.
@@ -20,6 +21,7 @@ pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
     let local = port - port_first;
     let (word, bit) = (request_word(t, PortIdx(0), local), 1u32 << (local % 32));
     let words = t.exps[0].mask_words;
+    let chooses = is_adaptive(&t.exps[0]);
     let plans = plan_first + local * port_n;
     let mut bytes = 0;
     let mut n = 0;
@@ -45,11 +47,15 @@ pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
             p = next;
             continue;
         }
-        let egress = t.paths[pk.path as usize];
-        pk.path += 1;
         pk.in_port = port;
         bytes += pk.meta & meta::WIRE_MASK;
         n += 1;
+        let egress = if chooses && (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA {
+            first_choice(t, p)
+        } else {
+            pk.path += 1;
+            t.paths[pk.path as usize - 1]
+        };
         let entry = (plans + (egress - port_first)) as usize;
         let word = (word + egress.0 * words) as usize;
         if t.shared[word] & bit == 0 {

@@ -1,7 +1,8 @@
 //! Policies that choose among the shortest paths of a flow.
 //!
 //! Layer: routing. A policy is one file here that implements [`RoutingPolicy`], and one line of the registry (`src/base/registries.rs`). It chooses when an
-//! experiment is built. Packets of a flow take its paths at random or in turn, so traffic on the network changes no path. Routes of a file are a policy too, but have no
+//! experiment is built. Packets of a flow take its paths at random or in turn, or switches
+//! choose among them by their queues. Routes of a file are a policy too, but have no
 //! name.
 //!
 //! An example, which always takes the first path:
@@ -33,6 +34,7 @@
 //! assert_eq!(router.paths(key(1), &FirstPath).unwrap(), router.paths(key(2), &FirstPath).unwrap());
 //! ```
 
+mod adaptive;
 mod destination;
 mod ecmp;
 mod entropy;

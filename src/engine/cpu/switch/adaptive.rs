@@ -1,0 +1,55 @@
+//! Adaptive routing: a switch sends each data packet to one of the egress ports that lead on with the shortest queues
+//! (`docs/explanation/model-semantics.md`, "Adaptive routing"). Twin: `shaders/adaptive.wgsl`.
+
+use crate::cpu::math::hash32;
+use hyperfold_columns::{Exp, PacketIdx, PortIdx, Tables, kind, meta, mode};
+
+/// Whether switches choose the egress ports of data packets.
+#[inline]
+pub fn is_adaptive(e: &Exp) -> bool {
+    e.modes & mode::ADAPTIVE != 0
+}
+
+/// Where data packet `p`, which has reached a switch, may go on: returns the first port of its choice. If that is the only one, the packet takes it; else
+/// [`choose`] decides when the packet's turn comes.
+#[inline]
+pub fn first_choice(t: &mut Tables, p: PacketIdx) -> PortIdx {
+    let place = t.packets[p].path as usize;
+    let port = t.paths[place + 1];
+    if t.paths[place].0 == 1 {
+        t.packets[p].path = t.paths[place + 2].0;
+    }
+    port
+}
+
+/// Chooses the egress port of packet `p`, which arrives at `now` and was listed for port `first`. Gives the packet the way on from there. Only data at a
+/// switch where several ports lead on has a choice; others leave by `first`.
+pub fn choose(t: &mut Tables, first: PortIdx, p: PacketIdx, now: u64) -> PortIdx {
+    let pk = &t.packets[p];
+    let place = pk.path as usize;
+    // A packet without a choice has gone on to the choice of another switch, which has other ports.
+    if (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::DATA || t.paths[place + 1] != first {
+        return first;
+    }
+    let n = t.paths[place].0;
+    let draw = hash32(pk.in_port.0, now as u32, (now >> 32) as u32, t.exps[0].routing_seed) % n;
+    let (mut chosen, mut lowest) = (place, u32::MAX);
+    for k in 0..n {
+        let pair = place + 1 + 2 * ((draw + k) % n) as usize;
+        let port = t.paths[pair];
+        let row = &t.ports[port];
+        let grade = row.q_bytes / t.exps[0].adaptive_grade
+            | if row.paused != 0 { PAUSED_GRADE } else { 0 }
+            | if row.is_cut_off() { CUT_OFF_GRADE } else { 0 };
+        if grade < lowest {
+            (chosen, lowest) = (pair, grade);
+        }
+    }
+    t.packets[p].path = t.paths[chosen + 1].0;
+    t.paths[chosen]
+}
+
+/// Grade of a paused port with an empty queue. Grades of queues stay below it, as a grade has more than four bytes.
+const PAUSED_GRADE: u32 = 1 << 30;
+/// Grade of a port whose link is down.
+const CUT_OFF_GRADE: u32 = 1 << 31;

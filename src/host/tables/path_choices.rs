@@ -1,0 +1,105 @@
+//! The paths of data as a graph of choices, from which switches of adaptive routing read where a packet may go.
+//!
+//! A choice is a number `n` in the column `paths`, followed by `n` pairs: an egress port of the switch that chooses, and the place of the choice at the next
+//! switch. At the end of a path is a choice of `n = 0`. Flows with the same way ahead of them share its choices.
+
+use std::collections::HashMap;
+
+use hyperfold_columns::{OwnedTables, PortIdx};
+
+/// The choices that an experiment's tables have so far, by their pairs.
+#[derive(Default)]
+pub(super) struct PathChoices {
+    places: HashMap<Vec<(PortIdx, u32)>, u32>,
+}
+
+impl PathChoices {
+    /// Adds the paths of a flow, each the egress ports of the switches that it crosses; all have the same length. Returns the place of the first choice.
+    pub(super) fn add(&mut self, t: &mut OwnedTables, paths: &[Vec<PortIdx>]) -> u32 {
+        let all: Vec<&[PortIdx]> = paths.iter().map(Vec::as_slice).collect();
+        self.choice(t, &all)
+    }
+
+    /// Returns the place of the choice among the first ports of `paths`.
+    fn choice(&mut self, t: &mut OwnedTables, paths: &[&[PortIdx]]) -> u32 {
+        let mut ways: Vec<(PortIdx, Vec<&[PortIdx]>)> = Vec::new();
+        for &path in paths {
+            let Some((&port, rest)) = path.split_first() else { continue };
+            match ways.iter_mut().find(|(known, _)| *known == port) {
+                Some((_, rests)) => rests.push(rest),
+                None => ways.push((port, vec![rest])),
+            }
+        }
+        let pairs: Vec<(PortIdx, u32)> = ways.iter().map(|(port, rests)| (*port, self.choice(t, rests))).collect();
+        if let Some(&place) = self.places.get(&pairs) {
+            return place;
+        }
+        let place = t.paths.len() as u32;
+        t.paths.push(PortIdx::new(pairs.len()));
+        t.paths.extend(pairs.iter().flat_map(|&(port, next)| [port, PortIdx(next)]));
+        if let [(port, _), _, ..] = pairs[..] {
+            let switch = t.ports[port].switch_idx;
+            t.switches[switch].chooses = 1;
+        }
+        if pairs.is_empty() {
+            // Whoever looks at the end of a path may read what would be the first port.
+            t.paths.push(PortIdx::NONE);
+        }
+        self.places.insert(pairs, place);
+        place
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytemuck::Zeroable;
+    use hyperfold_columns::{Port, Switch, SwitchIdx};
+
+    /// Tables with `n` ports, two at each switch.
+    fn tables(n: u32) -> OwnedTables {
+        let mut t = OwnedTables::default();
+        t.switches = vec![Switch::zeroed(); n as usize / 2];
+        t.ports = (0..n).map(|port| Port { switch_idx: SwitchIdx(port / 2), ..Port::zeroed() }).collect();
+        t
+    }
+
+    /// The paths that lead on from the choice at `place`.
+    fn paths_from(t: &OwnedTables, place: u32) -> Vec<Vec<u32>> {
+        let word = |k: u32| t.paths[k as usize].0;
+        if word(place) == 0 {
+            return vec![Vec::new()];
+        }
+        let pairs = (0..word(place)).map(|k| (word(place + 1 + 2 * k), word(place + 2 + 2 * k)));
+        pairs
+            .flat_map(|(port, next)| {
+                paths_from(t, next).into_iter().map(move |rest| [vec![port], rest].concat()).collect::<Vec<_>>()
+            })
+            .collect()
+    }
+
+    #[test]
+    fn flows_share_the_choices_that_lead_on_alike() {
+        let mut t = tables(12);
+        let mut choices = PathChoices::default();
+        let path = |ports: [u32; 3]| ports.map(PortIdx).to_vec();
+        let first = choices.add(&mut t, &[path([0, 4, 8]), path([1, 6, 8])]);
+        assert_eq!(paths_from(&t, first), [[0, 4, 8], [1, 6, 8]]);
+        let words = t.paths.len();
+        // Another flow to the same host, from another switch.
+        let second = choices.add(&mut t, &[path([2, 4, 8]), path([3, 6, 8])]);
+        assert_eq!(paths_from(&t, second), [[2, 4, 8], [3, 6, 8]]);
+        assert_eq!(t.paths.len() - words, 5, "one choice of two ports");
+        assert_eq!(choices.add(&mut t, &[path([0, 4, 8]), path([1, 6, 8])]), first);
+        let chooses: Vec<u32> = t.switches.iter().map(|s| s.chooses).collect();
+        assert_eq!(chooses, [1, 1, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn sampled_paths_lead_on_as_they_were_sampled() {
+        let mut t = tables(12);
+        let sampled = [[0, 2, 8], [1, 4, 8], [0, 3, 8]].map(|ports| ports.map(PortIdx).to_vec());
+        let first = PathChoices::default().add(&mut t, &sampled);
+        assert_eq!(paths_from(&t, first), [[0, 2, 8], [0, 3, 8], [1, 4, 8]]);
+    }
+}
