@@ -79,7 +79,7 @@ mod tests {
     }
 
     #[test]
-    fn flows_share_the_choices_that_lead_on_alike() {
+    fn flows_with_the_same_way_ahead_share_its_choices() {
         let mut t = tables(12);
         let mut choices = PathChoices::default();
         let path = |ports: [u32; 3]| ports.map(PortIdx).to_vec();
