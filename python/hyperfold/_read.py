@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 # Whole numbers that may be empty are pandas' nullable integers; times, rates and shares are floats.
 _WHOLE = pd.UInt64Dtype()
 _WHOLE_COLUMNS = {
-    "flows.csv": ("exp_id", "flow_id", "src", "dst", "bytes"),
+    "flows.csv": ("exp_id", "flow_id", "src", "dst", "bytes", "retransmissions"),
     "links.csv": ("exp_id", "bytes", "max_queue_bytes", "ecn_marks", "pfc_pauses", "drops"),
     "rtt.csv": ("exp_id", "flow_id"),
     "jobs.csv": ("exp_id", "gpus", "peak_memory_bytes", "first_flow", "flows", "bytes", "packet_hops", "shared_links", "shared_bytes"),
@@ -25,7 +25,7 @@ _WHOLE_COLUMNS = {
         "partitions partitions_max memo_bytes hops_steady rounded switches_coupled couplings carried_skips pauses_left_out audited audit_hops audit_messages theorem2_violations theorem3_violations"
     ).split(),
 }
-_TEXT_COLUMNS = ("link", "job", "kind", "background", "gpu_list", "placement", "algorithm", "shares_with", "busiest_shared_link", "shared_with")
+_TEXT_COLUMNS = ("link", "source", "target", "job", "kind", "background", "gpu_list", "placement", "algorithm", "shares_with", "busiest_shared_link", "shared_with")
 
 
 class Results:

@@ -29,7 +29,7 @@ pub struct PlotArgs {
     /// Column along the y axis, with numbers
     #[arg(long, value_name = "COLUMN", required_unless_present = "cdf")]
     pub y: Option<String>,
-    /// Instead of x and y: how completion times (fct) or sizes (bytes) of flows, or sampled round-trip times (rtt) are distributed
+    /// Instead of x and y: how completion times (fct), slowdowns (slowdown) or sizes (bytes) of flows, or sampled round-trip times (rtt) are distributed
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["x", "y", "log_y", "points"], value_parser = DISTRIBUTIONS)]
     pub cdf: Option<String>,
     /// A series for each value of this column (repeatable)

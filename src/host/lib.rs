@@ -29,7 +29,7 @@ pub mod tables;
 
 pub use batches::devices::{Worker, run_on_devices};
 pub use batches::runner::{MAX_FOLDED_PER_THREAD, RunEvent, RunOptions, run};
-pub use batches::world::{Batch, Ended, Limits};
+pub use batches::world::{Batch, Ended, Limits, nodes_of_link};
 pub use estimates::estimate::estimate;
 pub use outcomes::outcome::{
     Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, JobTimes, LinkOutcome, PoolOutcome, RequestOutcome,

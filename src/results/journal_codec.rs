@@ -9,7 +9,7 @@ use super::bytes::{ByteInput, Code, FieldNames};
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
 use super::declare::Declared;
 use super::job_record::{JobRecord, SharedLinkRecord};
-use super::network_record::{FlowRecord, LinkPackets, LinkRecord, RttRecord};
+use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord, RttRecord};
 use super::record::{ClusterRecord, ExperimentRecord, Finished, LookRecord, ServingRecord};
 use super::serving_record::{RequestRecord, TimeStats};
 use super::stats_record::{FoldingRecord, StatsRecord};
@@ -19,8 +19,10 @@ pub(super) fn layout() -> String {
     let records = [
         ExperimentRecord::LAYOUT,
         FlowRecord::LAYOUT,
+        FlowMeasures::LAYOUT,
         LinkRecord::LAYOUT,
         LinkPackets::LAYOUT,
+        LinkEnds::LAYOUT,
         RttRecord::LAYOUT,
         StatsRecord::LAYOUT,
         FoldingRecord::LAYOUT,
@@ -155,8 +157,10 @@ mod tests {
                 pfc_pauses: 6,
                 drops: 7,
             }),
+            ends: Some(LinkEnds { source: "a".into(), target: "b".into(), capacity_gbps: Micro(8) }),
         };
-        let flow = |fct| FlowRecord { flow_id: 1, src: 2, dst: 3, bytes: 4, start: Ps(5), fct };
+        let measures = FlowMeasures { slowdown: Some(Micro(7)), retransmissions: Some(8) };
+        let flow = |fct| FlowRecord { flow_id: 1, src: 2, dst: 3, bytes: 4, start: Ps(5), fct, measures };
         Finished {
             record,
             flows: vec![flow(None), flow(Some(Ps(6)))],

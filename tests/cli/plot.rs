@@ -59,7 +59,7 @@ fn what_cannot_be_drawn_is_said() {
         (&["--x", "gpus", "--y", "makespan_ns"], "--x gpus: no such column"),
         (&["--x", "cc"], "--y <COLUMN>"),
         (&["--cdf", "rtt"], "o: there is no rtt.csv; run the sweep with `output.rtt = true` for it"),
-        (&["--cdf", "queue"], "fct, bytes, rtt"),
+        (&["--cdf", "queue"], "fct, slowdown, bytes, rtt"),
         (&["--cdf", "fct", "--y", "makespan_ns"], "cannot be used with"),
         (&["--x", "cc", "--y", "makespan_ns", "-o", "f.pdf"], "-o f.pdf: a figure's file ends in .svg or .png"),
     ] {

@@ -294,6 +294,12 @@ pub(crate) fn link_names(net: &hyperfold_network::topology::Network, end_arcs: &
         .collect()
 }
 
+/// Returns the names of the node that sends and of the one that receives, of a link that is named as [`link_names`] does.
+pub fn nodes_of_link(name: &str) -> (&str, &str) {
+    let (source, target) = name.split_once("->").unwrap_or((name, ""));
+    (source, target.split_once('#').map_or(target, |(node, _)| node))
+}
+
 /// What `rows` takes out of the tables of each experiment.
 fn taken<R>(experiments: &mut [(u64, Prepared, Limits)], rows: impl Fn(&mut OwnedTables) -> R) -> Vec<(ExpId, R)> {
     experiments.iter_mut().map(|(id, prepared, _)| (ExpId(*id), rows(&mut prepared.built.tables))).collect()

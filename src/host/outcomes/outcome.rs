@@ -29,6 +29,8 @@ pub struct FlowOutcome {
     pub ideal_ps: u64,
     /// Time from start to the last ACK at the sender, ps; `None`: it did not finish.
     pub fct_ps: Option<u64>,
+    /// Data packets that were sent again; `None`: there were no packets, or those of several messages cannot be told apart.
+    pub retransmissions: Option<u64>,
 }
 
 /// The outcome of one direction of a link.
