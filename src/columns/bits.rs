@@ -94,6 +94,8 @@ pub mod mode {
     pub const REPS: u32 = 1 << 27;
     /// With [`UEC`]: senders need credit from their receivers.
     pub const CREDIT: u32 = 1 << 28;
+    /// The host takes samples over time while the experiment runs.
+    pub const SAMPLED: u32 = 1 << 29;
 }
 
 /// The metric of a partition that must be steady before it is skipped.

@@ -35,6 +35,7 @@ pub use outcomes::outcome::{
     Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, JobTimes, LinkOutcome, PoolOutcome, RequestOutcome,
     ServingOutcome, SharedLinkOutcome,
 };
+pub use outcomes::series_outcome::{FlowSampleOutcome, LinkSampleOutcome, SeriesOutcome};
 pub use programs::class_program::{ClassProgram, queue_pairs};
 pub use programs::job_cache::{cached_job_bytes, experiments_begin_anew, forget_jobs};
 pub use programs::join_graphs::add_tasks;

@@ -10,6 +10,7 @@ use super::job_record::{JobRecord, SharedLinkRecord};
 use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord, RttRecord};
 use super::outputs::{ColumnSets, Outputs};
 use super::record::{ExperimentRecord, Finished, IDENTITY, outcome_columns};
+use super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::serving_record::RequestRecord;
 use super::stats_record::{FoldingRecord, StatsRecord};
 use super::value::{Axis, Cell};
@@ -71,6 +72,8 @@ pub const COMPANIONS: &[Companion] = companions! {
     "cluster_congestion.csv" if |o| o.iterations, |f| &f.cluster_congestion, [ClusterCongestionRecord::COLUMNS];
     "cluster_map.csv" if |o| o.cluster_map, |f| &f.cluster_map, [ClusterMapRecord::COLUMNS];
     "requests.csv" if |o| o.requests, |f| &f.requests, [RequestRecord::COLUMNS];
+    "series_links.csv" if |o| o.series_links, |f| &f.series_links, [LinkSampleRecord::COLUMNS];
+    "series_flows.csv" if |o| o.series_flows, |f| &f.series_flows, [FlowSampleRecord::COLUMNS];
 };
 
 /// Returns `exp_id` and the names of columns.

@@ -25,6 +25,8 @@ const ALL: Outputs = Outputs {
     iterations: false,
     serving: false,
     requests: false,
+    series_links: false,
+    series_flows: false,
 };
 
 fn axes() -> Vec<Axis> {

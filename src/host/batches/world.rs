@@ -10,6 +10,7 @@
 //! Besides its columns `bevy_ecs` keeps 96 bytes per row (`host_memory`).
 
 use std::mem::take;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bevy_ecs::prelude::*;
@@ -23,7 +24,7 @@ use hyperfold_columns::{
 };
 use hyperfold_config::spec::Config;
 use hyperfold_engine::FoldStats;
-use hyperfold_engine::{Engine, EngineError, is_final, packet_hops};
+use hyperfold_engine::{Engine, EngineError, is_final, packet_hops, series};
 use hyperfold_flow::{FlowEngine, advance_beside};
 
 use crate::batches::conserve;
@@ -32,6 +33,7 @@ use crate::batches::world_rows::{DENSE, ExpId, WorldIndex, fill, fill_flows};
 use crate::outcomes::flow_info::FlowInfo;
 use crate::outcomes::outcome::{Ending, ExperimentOutcome};
 use crate::outcomes::read_outcome::{OutcomeRows, read};
+use crate::outcomes::series_outcome;
 use crate::setup::prepare::Prepared;
 
 /// Limits of one experiment; `None`: no limit.
@@ -429,6 +431,7 @@ fn complete(mut columns: WorldColumns, mut in_slice: ResMut<EndedInSlice>) {
             }
             state.reported = true;
             let started = Instant::now();
+            series::end(t);
             let read_out = || {
                 verdict(t, state).map_err(Ending::Failed)?;
                 let rows =
@@ -436,7 +439,8 @@ fn complete(mut columns: WorldColumns, mut in_slice: ResMut<EndedInSlice>) {
                 let outcome =
                     read(rows, &state.flows, state.program.as_deref(), &state.jobs, &state.link_names, &t.rtts);
                 let shared_links = crate::outcomes::job_outcomes::shared_links(&state.shared_links, &state.link_names);
-                Ok(ExperimentOutcome { bill: Some(state.bill), shared_links, ..outcome })
+                let series = series_outcome::read(t).map(Arc::new);
+                Ok(ExperimentOutcome { bill: Some(state.bill), shared_links, series, ..outcome })
             };
             let result = match state.ended.clone() {
                 Some(ending) => Err(ending),

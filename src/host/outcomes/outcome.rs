@@ -10,6 +10,7 @@ use hyperfold_llm::workload::program::Workload;
 use hyperfold_llm::workload::serving::{BoundTimes, PoolRole};
 
 use crate::outcomes::breakdown::Breakdown;
+use crate::outcomes::series_outcome::SeriesOutcome;
 use crate::programs::planner::LongestCollective;
 
 /// The outcome of one flow.
@@ -79,6 +80,8 @@ pub struct ExperimentOutcome {
     pub links: Vec<LinkOutcome>,
     /// RTT samples as (flow id, time in ps, round-trip time in ps), sorted by flow.
     pub rtts: Vec<(u32, u64, u64)>,
+    /// Samples over time, if the configuration asks for them.
+    pub series: Option<Arc<SeriesOutcome>>,
     /// Iteration of the program; with several jobs, of the first one that is no background job.
     pub iteration: Option<Iteration>,
     /// Outcome of inference; with several jobs, of the first job that serves.

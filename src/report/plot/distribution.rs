@@ -43,19 +43,28 @@ pub fn figure_of_distribution(run: &RunColumns, asked: &DistributionFigure) -> R
         (Some(row), Some(v)) => values[labels.of_row[row]].push(v),
     };
     let ns = |ps: u64| ps as f64 / 1e3;
-    let (file, key, name, written): (_, _, _, Result<bool, ReadError>) = match asked.of.as_str() {
-        "bytes" => ("flows.csv", "output.flows", "bytes", run.each_flow(|id, flow| take(id, Some(flow.bytes as f64)))),
+    let (file, setting, name, written): (_, _, _, Result<bool, ReadError>) = match asked.of.as_str() {
+        "bytes" => {
+            ("flows.csv", "output.flows = true", "bytes", run.each_flow(|id, flow| take(id, Some(flow.bytes as f64))))
+        }
         "slowdown" => (
             "flows.csv",
-            "output.flows",
+            "output.flows = true",
             "fct_slowdown_p50",
             run.each_flow(|id, flow| take(id, flow.measures.slowdown.map(|s| s.0 as f64 / 1e6))),
         ),
-        "rtt" => ("rtt.csv", "output.rtt", "rtt_ns", run.each_rtt(|id, sample| take(id, Some(ns(sample.rtt.0))))),
-        _ => ("flows.csv", "output.flows", "fct_ns", run.each_flow(|id, flow| take(id, flow.fct.map(|t| ns(t.0))))),
+        "rtt" => {
+            ("rtt.csv", "output.rtt = true", "rtt_ns", run.each_rtt(|id, sample| take(id, Some(ns(sample.rtt.0)))))
+        }
+        _ => (
+            "flows.csv",
+            "output.flows = true",
+            "fct_ns",
+            run.each_flow(|id, flow| take(id, flow.fct.map(|t| ns(t.0)))),
+        ),
     };
     if !written? {
-        return Err(PlotError::NotWritten { dir: run.path.display().to_string(), file, key });
+        return Err(PlotError::NotWritten { dir: run.path.display().to_string(), file, setting });
     }
     let series: Vec<Series> = labels
         .names

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use super::super::declare::{BadField, Declared, TextRow};
 use super::super::job_record::{JobRecord, SharedLinkRecord};
 use super::super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord, RttRecord};
+use super::super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::super::stats_record::{FoldingRecord, StatsRecord};
 use super::{ReadError, RunColumns};
 use crate::meter::memory_meter;
@@ -49,6 +50,28 @@ impl RunColumns {
     pub fn each_rtt(&self, mut each: impl FnMut(u64, RttRecord)) -> Result<bool, ReadError> {
         self.each("rtt.csv", |exp_id, row| {
             each(exp_id, RttRecord::read(row)?);
+            Ok(Go::On)
+        })
+    }
+
+    /// Calls `each` with every row of `series_links.csv`, in order. Returns false if the run wrote no such file.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn each_link_sample(&self, mut each: impl FnMut(u64, LinkSampleRecord)) -> Result<bool, ReadError> {
+        self.each("series_links.csv", |exp_id, row| {
+            each(exp_id, LinkSampleRecord::read(row)?);
+            Ok(Go::On)
+        })
+    }
+
+    /// Calls `each` with every row of `series_flows.csv`, in order. Returns false if the run wrote no such file.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn each_flow_sample(&self, mut each: impl FnMut(u64, FlowSampleRecord)) -> Result<bool, ReadError> {
+        self.each("series_flows.csv", |exp_id, row| {
+            each(exp_id, FlowSampleRecord::read(row)?);
             Ok(Go::On)
         })
     }

@@ -4,6 +4,7 @@
 
 use crate::records::convert_iteration::measured_iteration;
 use crate::records::convert_jobs::{jobs, shared_links};
+use crate::records::convert_series::series;
 use crate::records::convert_serving::{requests, serving};
 use hyperfold_base::units::BPS_PER_GBPS;
 use hyperfold_config::spec::Config;
@@ -58,7 +59,18 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let none = Finished::without_rows(measured(record, &outcome, config), stats);
     let shared_links = if outputs.shared_links { shared_links(&outcome) } else { Vec::new() };
     let requests = if outputs.requests { requests(&outcome, config) } else { Vec::new() };
-    let mut finished = Finished { flows, links, rtt, jobs: jobs(&outcome), shared_links, requests, ..none };
+    let (series_links, series_flows) = series(&outcome);
+    let mut finished = Finished {
+        flows,
+        links,
+        rtt,
+        jobs: jobs(&outcome),
+        shared_links,
+        requests,
+        series_links,
+        series_flows,
+        ..none
+    };
     let message_error = finished.stats.folding.carried_messages_error;
     if message_error > MESSAGES_UP_TO || finished.stats.steady_error.is_some_and(|error| error > MESSAGES_UP_TO) {
         without_messages(&mut finished.record);
