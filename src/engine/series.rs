@@ -58,6 +58,8 @@ fn take_sample(t: &mut Tables) {
         }
     }
     if !sample.ends.is_empty() || !sample.flows.is_empty() {
+        sample.ends.shrink_to_fit();
+        sample.flows.shrink_to_fit();
         push(&mut series.samples, sample);
         series.n_rows = n_rows(&series);
         while series.samples.len() > 1 && (series.samples.len() > series.cap || series.n_rows > MAX_ROWS) {

@@ -2,6 +2,8 @@
 //!
 //! Layer: results. Plain data, as in [`super::record`].
 
+use std::sync::Arc;
+
 use super::declare::record;
 use super::value::{Micro, Ps};
 
@@ -13,7 +15,7 @@ record! {
         /// Time from one sample time to the next.
         pub interval: Ps => interval_ns,
         /// Name of the link, as in `links.csv`.
-        pub link: String => link,
+        pub link: Arc<str> => link,
         /// Bytes in the queue before the link.
         pub queue_bytes: u64 => queue_bytes,
         /// Wire bytes put on the link, pause frames included.
@@ -37,9 +39,9 @@ record! {
         /// Number of the flow, as in `rtt.csv`.
         pub flow_id: u32 => flow_id,
         /// Name of the NIC that sends.
-        pub source: String => source,
+        pub source: Arc<str> => source,
         /// Name of the NIC that receives.
-        pub target: String => target,
+        pub target: Arc<str> => target,
         /// Rate in force, in Gb/s.
         pub rate_gbps: Micro => rate_gbps,
         /// Window in force; `None`: there is none.

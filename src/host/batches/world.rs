@@ -432,6 +432,7 @@ fn complete(mut columns: WorldColumns, mut in_slice: ResMut<EndedInSlice>) {
             state.reported = true;
             let started = Instant::now();
             series::end(t);
+            let samples = take(&mut t.series);
             let read_out = || {
                 verdict(t, state).map_err(Ending::Failed)?;
                 let rows =
@@ -439,7 +440,7 @@ fn complete(mut columns: WorldColumns, mut in_slice: ResMut<EndedInSlice>) {
                 let outcome =
                     read(rows, &state.flows, state.program.as_deref(), &state.jobs, &state.link_names, &t.rtts);
                 let shared_links = crate::outcomes::job_outcomes::shared_links(&state.shared_links, &state.link_names);
-                let series = series_outcome::read(t).map(Arc::new);
+                let series = series_outcome::read(t, &samples).map(Arc::new);
                 Ok(ExperimentOutcome { bill: Some(state.bill), shared_links, series, ..outcome })
             };
             let result = match state.ended.clone() {

@@ -3,7 +3,8 @@
 //! Layer: host. Plain integer data; `results` formats it.
 
 use hyperfold_base::budget;
-use hyperfold_columns::{EndSample, FlowIdx, FlowSample, Tables};
+use hyperfold_columns::{EndSample, FlowIdx, FlowSample, OwnedTables, Tables, TimeSeries};
+use hyperfold_engine::series::MAX_ROWS;
 
 /// The samples of an experiment, in order of time. What does not change between two sample times has no row.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -58,13 +59,28 @@ pub struct FlowSampleOutcome {
     pub acked_bytes: u64,
 }
 
-/// Reads the samples of an experiment that has ended; `None`: there are none.
-pub(crate) fn read(t: &Tables) -> Option<SeriesOutcome> {
+/// Bytes of a row in all forms that it takes until it is written.
+const ROW_BYTES: u64 = 300;
+
+/// Expected memory for the samples of an experiment, bytes.
+pub(crate) fn expected_bytes(t: &OwnedTables) -> u64 {
     let series = &t.series;
+    let n_ends = if series.links { t.nics.len() + t.ports.len() } else { 0 };
+    let n_flows = if series.flows { t.flow_tx.len() } else { 0 };
+    let rows = (n_ends + n_flows).saturating_mul(series.cap).min(MAX_ROWS);
+    rows as u64 * ROW_BYTES
+}
+
+/// Reads the samples of an experiment that has ended; `None`: there are none.
+pub(crate) fn read(t: &Tables, series: &TimeSeries) -> Option<SeriesOutcome> {
     if !series.is_on() {
         return None;
     }
-    let mut out = SeriesOutcome { interval_ps: series.interval, ..SeriesOutcome::default() };
+    let mut out = SeriesOutcome {
+        interval_ps: series.interval,
+        links: Vec::with_capacity(series.samples.iter().map(|sample| sample.ends.len()).sum()),
+        flows: Vec::with_capacity(series.samples.iter().map(|sample| sample.flows.len()).sum()),
+    };
     let mut ends_before: Vec<Option<EndSample>> = vec![None; t.exps[0].end_len as usize];
     let mut acked_before = vec![0; t.flow_tx.len()];
     for sample in &series.samples {

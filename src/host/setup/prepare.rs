@@ -14,6 +14,7 @@ use hyperfold_network::topology::Network;
 
 use crate::estimates::worked_out::RanksWithTasks;
 use crate::outcomes::flow_info::{FlowCarrier, FlowInfo, ideal_ps, messages, nvlink_ps};
+use crate::outcomes::series_outcome;
 use crate::programs::job::Job;
 use crate::setup::error::PrepareError;
 use crate::setup::host_memory::world_bytes;
@@ -56,9 +57,9 @@ pub struct Prepared {
 
 impl Prepared {
     /// Approximate host memory while it is simulated and its results are written, bytes: twice its size in a batch. Measured: 19.6 GiB for 16.8 million flows
-    /// between 4,096 hosts, of which tables are 9.9.
+    /// between 4,096 hosts, of which tables are 9.9. Samples over time come on top.
     pub fn peak_bytes(&self) -> u64 {
-        2 * self.host_bytes()
+        2 * self.host_bytes() + series_outcome::expected_bytes(&self.built.tables)
     }
 
     /// Whether simulating it takes seconds, if nothing repeats.

@@ -126,7 +126,7 @@ fn each_value(run: &RunColumns, column: &str, mut each: impl FnMut(Value)) -> Re
             _ => s.queue_bytes as f64,
         };
         let (time_ns, interval_ns) = (ns(s.time.0), ns(s.interval.0));
-        each(Value { exp_id, name: s.link, flow: None, time_ns, interval_ns, value });
+        each(Value { exp_id, name: s.link.to_string(), flow: None, time_ns, interval_ns, value });
     })
 }
 

@@ -38,7 +38,7 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
         wall_s: ended.seconds,
         folding: folding(&folds),
     };
-    let outcome = match ended.result {
+    let mut outcome = match ended.result {
         Ok(outcome) => outcome,
         Err(ending) => {
             let record = match ending {
@@ -59,7 +59,7 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let none = Finished::without_rows(measured(record, &outcome, config), stats);
     let shared_links = if outputs.shared_links { shared_links(&outcome) } else { Vec::new() };
     let requests = if outputs.requests { requests(&outcome, config) } else { Vec::new() };
-    let (series_links, series_flows) = series(&outcome);
+    let (series_links, series_flows) = series(&mut outcome);
     let mut finished = Finished {
         flows,
         links,
