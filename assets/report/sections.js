@@ -148,7 +148,7 @@ function linksSection() {
   const cellTitle = (l, name, unit) => (k) => "link " + (Math.floor((k * l.links) / l[name].length) + 1) + " of " + l.links + " by " + name + ": " + format(Number(l[name][k]), unit);
   const rows = (page, name, unit, note) => page.map(([c, l]) => ({ label: labelInView(c), values: l[name].map(Number), note: note(l), title: cellTitle(l, name, unit) }));
   const busiest = items.slice(0, 40).flatMap(([c, l]) => l.busiest.slice(0, 8).map((b) => ({ c, b })));
-  const names = ["link", "bytes", "utilisation", "max_queue_bytes", "mean_queue_bytes", "ecn_marks", "pfc_pauses", "drops"];
+  const names = ["link", "bytes", "utilisation", "max_queue_bytes", "mean_queue_bytes", "ecn_marks", "pfc_pauses", "drops", "capacity_gbps"];
   return [
     oneOfReplicas(),
     el("p", { class: "soft" }, "One row an experiment, its links from the busiest (left) to the idlest: a row that is dark to its end uses its network evenly."),

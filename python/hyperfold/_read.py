@@ -15,9 +15,11 @@ import pyarrow.parquet as pq
 # Whole numbers that may be empty are pandas' nullable integers; times, rates and shares are floats.
 _WHOLE = pd.UInt64Dtype()
 _WHOLE_COLUMNS = {
-    "flows.csv": ("exp_id", "flow_id", "src", "dst", "bytes"),
+    "flows.csv": ("exp_id", "flow_id", "src", "dst", "bytes", "retransmissions"),
     "links.csv": ("exp_id", "bytes", "max_queue_bytes", "ecn_marks", "pfc_pauses", "drops"),
     "rtt.csv": ("exp_id", "flow_id"),
+    "series_links.csv": ("exp_id", "queue_bytes", "tx_bytes", "ecn_marks", "pfc_pauses", "drops"),
+    "series_flows.csv": ("exp_id", "flow_id", "window_bytes", "outstanding_bytes", "acked_bytes"),
     "jobs.csv": ("exp_id", "gpus", "peak_memory_bytes", "first_flow", "flows", "bytes", "packet_hops", "shared_links", "shared_bytes"),
     "shared_links.csv": ("exp_id", "job_bytes", "other_bytes"),
     "stats.csv": (
@@ -25,7 +27,8 @@ _WHOLE_COLUMNS = {
         "partitions partitions_max memo_bytes hops_steady rounded switches_coupled couplings carried_skips pauses_left_out audited audit_hops audit_messages theorem2_violations theorem3_violations"
     ).split(),
 }
-_TEXT_COLUMNS = ("link", "job", "kind", "background", "gpu_list", "placement", "algorithm", "shares_with", "busiest_shared_link", "shared_with")
+_TEXT_COLUMNS = ("link", "source", "target", "job", "kind", "background", "gpu_list", "placement", "algorithm", "shares_with", "busiest_shared_link", "shared_with")
+_TYPES = {name: pd.StringDtype() for name in _TEXT_COLUMNS} | {"paused": pd.BooleanDtype()}
 
 
 class Results:
@@ -81,6 +84,16 @@ class Results:
         return self._csv("rtt.csv")
 
     @cached_property
+    def series_links(self) -> pd.DataFrame | None:
+        """Samples of links over time: series_links.csv, where the sweep set output.series = "links"; else None."""
+        return self._csv("series_links.csv")
+
+    @cached_property
+    def series_flows(self) -> pd.DataFrame | None:
+        """Samples of flows over time: series_flows.csv, where the sweep set output.series = "flows"; else None."""
+        return self._csv("series_flows.csv")
+
+    @cached_property
     def jobs(self) -> pd.DataFrame | None:
         """One row an experiment and job: jobs.csv, where the sweep has [[job]] tables; else None."""
         return self._csv("jobs.csv")
@@ -101,7 +114,7 @@ class Results:
             return None
         columns = pd.read_csv(path, nrows=0).columns
         whole = _WHOLE_COLUMNS[name]
-        dtypes = {c: _WHOLE if c in whole else pd.StringDtype() if c in _TEXT_COLUMNS else pd.Float64Dtype() for c in columns}
+        dtypes = {c: _WHOLE if c in whole else _TYPES.get(c, pd.Float64Dtype()) for c in columns}
         return pd.read_csv(path, dtype=dtypes, keep_default_na=False, na_values=[""])
 
 

@@ -86,7 +86,7 @@ fn print(report: &FoldReport) {
     }
     if stats.partitions == 0 {
         say(
-            "nothing of it is folded: it has no collectives or programs, output.rtt samples its round trips, transport.loss_recovery is \"selective\", or links fail (topology.outages)",
+            "nothing of it is folded: it has no collectives or programs, output.rtt samples its round trips, output.series samples it over time, transport.loss_recovery is \"selective\", or links fail (topology.outages)",
         );
         return;
     }

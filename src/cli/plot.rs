@@ -9,8 +9,8 @@ use anyhow::anyhow;
 use clap::Args;
 
 use hyperfold_report::plot::{
-    ColumnFigure, DISTRIBUTIONS, DistributionFigure, Figure, PlotError, figure_of_columns, figure_of_distribution,
-    keep_rows,
+    ColumnFigure, DISTRIBUTIONS, DistributionFigure, Figure, OVER_TIME, OverTimeFigure, PlotError, figure_of_columns,
+    figure_of_distribution, figure_over_time, keep_rows,
 };
 use hyperfold_results::RunColumns;
 
@@ -24,14 +24,23 @@ pub struct PlotArgs {
     #[arg(value_name = "DIR")]
     pub dir: PathBuf,
     /// Column along the x axis: an axis of the sweep or any other of results.csv; the last part of an axis' name suffices
-    #[arg(long, value_name = "COLUMN", required_unless_present = "cdf")]
+    #[arg(long, value_name = "COLUMN", required_unless_present_any = ["cdf", "over_time"])]
     pub x: Option<String>,
     /// Column along the y axis, with numbers
-    #[arg(long, value_name = "COLUMN", required_unless_present = "cdf")]
+    #[arg(long, value_name = "COLUMN", required_unless_present_any = ["cdf", "over_time"])]
     pub y: Option<String>,
-    /// Instead of x and y: how completion times (fct) or sizes (bytes) of flows, or sampled round-trip times (rtt) are distributed
+    /// Instead of x and y: how completion times (fct), slowdowns (slowdown) or sizes (bytes) of flows, or sampled round-trip times (rtt) are distributed
     #[arg(long, value_name = "WHAT", conflicts_with_all = ["x", "y", "log_y", "points"], value_parser = DISTRIBUTIONS)]
     pub cdf: Option<String>,
+    /// Instead of x and y: this column of series_links.csv or series_flows.csv over time
+    #[arg(long, value_name = "COLUMN", conflicts_with_all = ["x", "y", "cdf", "log_x", "log_y", "points"], value_parser = OVER_TIME)]
+    pub over_time: Option<String>,
+    /// With --over-time: only this link, such as 'leaf0->host3' (repeatable) [default: those with the largest values]
+    #[arg(long, value_name = "LINK", requires = "over_time", conflicts_with_all = ["x", "y", "cdf"])]
+    pub link: Vec<String>,
+    /// With --over-time: only this flow, by its flow_id (repeatable) [default: those with the largest values]
+    #[arg(long, value_name = "FLOW", requires = "over_time", conflicts_with_all = ["x", "y", "cdf"])]
+    pub flow: Vec<u32>,
     /// A series for each value of this column (repeatable)
     #[arg(long, value_name = "COLUMN")]
     pub by: Vec<String>,
@@ -99,6 +108,16 @@ pub fn execute(args: &PlotArgs) -> Result<Exit, CliError> {
 }
 
 fn figure(run: &RunColumns, args: &PlotArgs) -> Result<Figure, PlotError> {
+    if let Some(column) = &args.over_time {
+        let asked = OverTimeFigure {
+            of: column.clone(),
+            links: args.link.clone(),
+            flows: args.flow.clone(),
+            by: args.by.clone(),
+            title: args.title.clone(),
+        };
+        return figure_over_time(run, &asked);
+    }
     match (&args.cdf, &args.x, &args.y) {
         (Some(distribution), ..) => figure_of_distribution(
             run,

@@ -96,6 +96,8 @@ pub mod mode {
     pub const CREDIT: u32 = 1 << 28;
     /// Switches choose the egress ports of data packets by their queues.
     pub const ADAPTIVE: u32 = 1 << 29;
+    /// The host takes samples over time while the experiment runs.
+    pub const SAMPLED: u32 = 1 << 30;
 }
 
 /// The metric of a partition that must be steady before it is skipped.

@@ -8,6 +8,7 @@
 //! | `registry`, `table_list` | one line for each table: its row type, and where it lives; what is made of it |
 //! | `spans` | which rows of which table belong to which experiment |
 //! | `network_changes` | links that fail and new paths, which the host brings in between two steps |
+//! | `series` | samples over time, which the host takes between two steps |
 //! | `index` | row indices, one type for each table |
 //! | `claims`, `column` | rows lent to threads, one writer each |
 //!
@@ -25,6 +26,7 @@ mod network_changes;
 mod registry;
 mod row;
 pub mod rows;
+mod series;
 mod spans;
 mod table_list;
 pub mod tables;
@@ -37,6 +39,7 @@ pub use index::{EndOwner, FlowIdx, LinkEndIdx, NONE, NicIdx, PacketIdx, PortIdx,
 pub use network_changes::{HOLDS, LINK_DOWN, NetworkChanges, PathSpan, TableChange};
 pub use row::{Field, Row};
 pub use rows::*;
+pub use series::{EndSample, FlowSample, SeriesSample, TimeSeries};
 pub use spans::{ColumnRow, Spans};
 pub use table_list::{N_TABLES, TABLES, Table};
 pub use tables::{Columns, EngineTables, FoldHints, FoldTrace, OwnedTables, Tables, View};

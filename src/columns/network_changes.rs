@@ -51,7 +51,7 @@ pub enum TableChange {
     },
 }
 
-/// The changes of an experiment's network. Until the next one, `Exp::time_limit` is its time.
+/// The changes of an experiment's network. Until the next one, `Exp::time_limit` is its time at the latest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkChanges {
     /// Time in ps and kind of each change, in the order in which they happen.

@@ -756,11 +756,12 @@ impl Exp {
         (self.now + self.step).min(self.time_limit)
     }
 
-    /// Whether folding knows all of the state: not samples of round-trip times, not the bits of packets in any order, not queues of ports, and not changes
-    /// of the network.
+    /// Whether folding knows all of the state: not samples of round-trip times, not the bits of packets in any order, not queues of ports, not choices of switches, not changes of the
+    /// network, and not samples over time.
     #[inline]
     pub fn may_fold(&self) -> bool {
-        self.rtt_cap == 0 && self.modes & (mode::SELECTIVE | mode::CHANGES | mode::PORT_QUEUES | mode::ADAPTIVE) == 0
+        let unknown = mode::SELECTIVE | mode::CHANGES | mode::PORT_QUEUES | mode::ADAPTIVE | mode::SAMPLED;
+        self.rtt_cap == 0 && self.modes & unknown == 0
     }
 
     /// Number of bits in `psn_bits` that each queue pair has: of packets that its receiver has, of packets that its sender knows to have arrived, and in Ultra

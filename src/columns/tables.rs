@@ -14,6 +14,7 @@ use super::column::Column;
 use super::index::{FlowIdx, PortIdx, TaskIdx};
 use super::network_changes::NetworkChanges;
 use super::registry::every_table;
+use super::series::TimeSeries;
 use super::spans::{ColumnRow, Spans};
 use super::table_list::N_TABLES;
 use super::{
@@ -41,6 +42,8 @@ macro_rules! define_tables {
             pub fold_hints: FoldHints,
             /// Changes of its network that are still to come.
             pub changes: NetworkChanges,
+            /// Samples over time, so far.
+            pub series: TimeSeries,
             /// Arrived messages and their arrival times in ps, while threads share the tables: the rows belong to the senders' threads, so they are
             /// written later. `None`: rows are written at once.
             pub got_later: Option<Vec<(TaskIdx, u64)>>,
@@ -59,6 +62,8 @@ macro_rules! define_tables {
             pub fold_hints: FoldHints,
             /// Changes of its network that are still to come.
             pub changes: NetworkChanges,
+            /// Samples over time, so far.
+            pub series: TimeSeries,
         }
 
         /// The tables of an experiment that only engines use.
@@ -68,6 +73,7 @@ macro_rules! define_tables {
             fold_trace: Vec<FoldTrace>,
             fold_hints: FoldHints,
             changes: NetworkChanges,
+            series: TimeSeries,
         }
 
         /// The columns of all experiments. Each experiment's rows are consecutive, in the order of the headers.
@@ -95,6 +101,7 @@ macro_rules! define_tables {
                             fold_trace: engine.fold_trace,
                             fold_hints: engine.fold_hints,
                             changes: engine.changes,
+                            series: engine.series,
                             got_later: None,
                         },
                         None => Tables { $header, ..Tables::default() },
@@ -134,6 +141,7 @@ macro_rules! define_tables {
                 copy.fold_trace.clone_from(&self.fold_trace);
                 copy.fold_hints = self.fold_hints.clone();
                 copy.changes.clone_from(&self.changes);
+                copy.series.clone_from(&self.series);
             }
 
             /// Overwrites these tables with `source`, except columns of which `source` has no rows.
@@ -148,6 +156,7 @@ macro_rules! define_tables {
                 self.fold_trace = source.fold_trace;
                 self.fold_hints = source.fold_hints;
                 self.changes = source.changes;
+                self.series = source.series;
             }
 
             /// One table of claims per table, for debug builds.
@@ -176,6 +185,7 @@ macro_rules! define_tables {
                         fold_trace: Vec::new(),
                         fold_hints: self.fold_hints.clone(),
                         changes: NetworkChanges::default(),
+                        series: TimeSeries::default(),
                         got_later: Some(Vec::new()),
                     }
                 }
@@ -188,6 +198,7 @@ macro_rules! define_tables {
                     fold_trace: take(&mut self.fold_trace),
                     fold_hints: take(&mut self.fold_hints),
                     changes: take(&mut self.changes),
+                    series: take(&mut self.series),
                 }
             }
         }
@@ -214,6 +225,7 @@ macro_rules! define_tables {
                     fold_trace: take(&mut self.fold_trace),
                     fold_hints: take(&mut self.fold_hints),
                     changes: take(&mut self.changes),
+                    series: take(&mut self.series),
                 }
             }
 
@@ -222,6 +234,7 @@ macro_rules! define_tables {
                 self.fold_trace = engine.fold_trace;
                 self.fold_hints = engine.fold_hints;
                 self.changes = engine.changes;
+                self.series = engine.series;
             }
 
             /// All columns, mutably borrowed, with the tables in `engine`.
@@ -233,6 +246,7 @@ macro_rules! define_tables {
                     fold_trace: engine.fold_trace,
                     fold_hints: engine.fold_hints,
                     changes: engine.changes,
+                    series: engine.series,
                     got_later: None,
                 }
             }
@@ -247,6 +261,7 @@ macro_rules! define_tables {
                         fold_trace: take(&mut self.fold_trace),
                         fold_hints: take(&mut self.fold_hints),
                         changes: take(&mut self.changes),
+                        series: take(&mut self.series),
                         got_later: None,
                     },
                     home: Home {
@@ -254,6 +269,7 @@ macro_rules! define_tables {
                         fold_trace: &mut self.fold_trace,
                         fold_hints: &mut self.fold_hints,
                         changes: &mut self.changes,
+                        series: &mut self.series,
                     },
                 }
             }
@@ -266,6 +282,7 @@ macro_rules! define_tables {
             fold_trace: &'w mut Vec<FoldTrace>,
             fold_hints: &'w mut FoldHints,
             changes: &'w mut NetworkChanges,
+            series: &'w mut TimeSeries,
         }
 
         impl Drop for View<'_> {
@@ -274,6 +291,7 @@ macro_rules! define_tables {
                 *self.home.fold_trace = take(&mut self.tables.fold_trace);
                 *self.home.fold_hints = take(&mut self.tables.fold_hints);
                 *self.home.changes = take(&mut self.tables.changes);
+                *self.home.series = take(&mut self.tables.series);
             }
         }
 

@@ -1,31 +1,21 @@
 //! Changes of the network between two steps: links that fail or come back, and new paths. The rules are those of
 //! `docs/explanation/model-semantics.md`, "Links that fail".
 //!
-//! An experiment stops at the time of its next change, because that is its time limit until then. So no system knows of changes, and every engine
-//! makes them here.
+//! An experiment stops at the time of its next change ([`super::stops`]). So no system knows of changes, and every engine makes them here.
 
 use crate::cpu::advance::return_record;
 use crate::cpu::key::periodic;
 use crate::cpu::nic::set_clock;
 use crate::cpu::switch::egress::{completion_time, drop_packet};
 use crate::cpu::switch::port_queue::has_port_queues;
-use crate::grow::{TooManyPackets, grow};
 use hyperfold_columns::{
     EndOwner, HOLDS, LINK_DOWN, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, TableChange, Tables, cc, kind, meta,
-    status,
 };
 
-/// Whether the experiment has stopped for the next change of its network.
-pub fn is_due(t: &Tables) -> bool {
-    t.changes.next_time().is_some()
-        && t.exps.first().is_some_and(|e| matches!(e.status, status::TIME_LIMIT | status::DONE))
-}
-
-/// Makes all changes of the time at which the experiment has stopped, and lets it go on. `packet_limit` is the maximum number of its packet records.
+/// Makes all changes of the time `now`, which is that of the next one.
 ///
-/// PRECONDITION: `t` holds one experiment, and [`is_due`].
-pub fn make(t: &mut Tables, packet_limit: u64) -> Result<(), TooManyPackets> {
-    let Some(now) = t.changes.next_time() else { return Ok(()) };
+/// PRECONDITION: `t` holds one experiment, which has stopped with everything before that time done.
+pub(crate) fn make(t: &mut Tables, now: u64) {
     t.exps[0].now = now;
     let mut cut_off = Vec::new();
     while t.changes.next_time() == Some(now) {
@@ -58,9 +48,6 @@ pub fn make(t: &mut Tables, packet_limit: u64) -> Result<(), TooManyPackets> {
     for port in cut_off {
         kick(t, port, now);
     }
-    t.exps[0].time_limit = t.changes.next_time().map_or(t.changes.time_limit, |next| next.min(t.changes.time_limit));
-    // Pools may be short too: the stop at a time limit hides that.
-    grow(t, packet_limit)
 }
 
 /// Loses what is on the wire to `end`, which `peer` has sent.

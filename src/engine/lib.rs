@@ -6,7 +6,9 @@
 //! | [`cpu`] | each system in a file of its own; its twin in `shaders` has the same stem |
 //! | [`gpu`] | devices, self-test, buffers, dispatches |
 //! | [`grow`] | packet pools that grow between steps |
+//! | [`stops`] | times at which an experiment stops for the host |
 //! | [`changes`] | links that fail and new paths, between steps |
+//! | [`series`] | samples over time, between steps |
 //! | [`fair_rates`] | what a device that solves rates at flow level offers |
 //! | `fold_stats` | what an engine that folds counts of an experiment |
 //!
@@ -24,6 +26,8 @@ pub mod fair_rates;
 mod fold_stats;
 pub mod gpu;
 pub mod grow;
+pub mod series;
+pub mod stops;
 pub mod systems;
 
 pub use error::EngineError;
@@ -85,19 +89,18 @@ pub fn packet_hops(t: &Tables) -> u64 {
     t.nics.iter().map(|n| n.hops).sum::<u64>() + t.ports.iter().map(|p| p.hops).sum::<u64>()
 }
 
-/// Whether the experiment has ended, with success or not. An empty place of a batch has. One that has stopped for a change of its network has not.
+/// Whether the experiment has ended, with success or not. An empty place of a batch has. One that has stopped for the host has not.
 pub fn is_final(t: &Tables) -> bool {
-    t.exps.first().is_none_or(|exp| !matches!(exp.status, status::RUNNING | status::NEEDS_PACKETS))
-        && !changes::is_due(t)
+    t.exps.first().is_none_or(|exp| !matches!(exp.status, status::RUNNING | status::NEEDS_PACKETS)) && !stops::is_due(t)
 }
 
-/// Lets an experiment go on that has stopped between two steps: its pools grow to at most `packet_limit` records, and its network changes.
+/// Lets an experiment go on that has stopped between two steps: its pools grow to at most `packet_limit` records, its network changes, and samples are taken.
 ///
 /// # Errors
 /// It needs more records.
 pub fn go_on(t: &mut Tables, packet_limit: u64) -> Result<(), grow::TooManyPackets> {
-    if changes::is_due(t) {
-        return changes::make(t, packet_limit);
+    if stops::is_due(t) {
+        return stops::pass(t, packet_limit);
     }
     match t.exps[0].status {
         status::NEEDS_PACKETS => grow::grow(t, packet_limit),

@@ -29,12 +29,13 @@ pub mod tables;
 
 pub use batches::devices::{Worker, run_on_devices};
 pub use batches::runner::{MAX_FOLDED_PER_THREAD, RunEvent, RunOptions, run};
-pub use batches::world::{Batch, Ended, Limits};
+pub use batches::world::{Batch, Ended, Limits, nodes_of_link};
 pub use estimates::estimate::estimate;
 pub use outcomes::outcome::{
     Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, JobTimes, LinkOutcome, PoolOutcome, RequestOutcome,
     ServingOutcome, SharedLinkOutcome,
 };
+pub use outcomes::series_outcome::{FlowSampleOutcome, LinkSampleOutcome, SeriesOutcome};
 pub use programs::class_program::{ClassProgram, queue_pairs};
 pub use programs::job_cache::{cached_job_bytes, experiments_begin_anew, forget_jobs};
 pub use programs::join_graphs::add_tasks;

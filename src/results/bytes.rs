@@ -4,6 +4,7 @@
 //! items. The bytes do not describe themselves: [`super::journal_codec`] says what follows what.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use super::value::{Cell, Micro, Ms, Ps};
 
@@ -108,6 +109,17 @@ impl<T: Code> Code for Vec<T> {
             return None;
         }
         (0..items).map(|_| T::get(input)).collect()
+    }
+}
+
+/// A name that many rows share; the bytes are those of a text.
+impl Code for Arc<str> {
+    fn put(&self, out: &mut Vec<u8>) {
+        (self.len() as u64).put(out);
+        out.extend_from_slice(self.as_bytes());
+    }
+    fn get(input: &mut ByteInput) -> Option<Self> {
+        String::get(input).map(Arc::from)
     }
 }
 

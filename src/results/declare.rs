@@ -2,6 +2,8 @@
 //!
 //! Layer: results. Knows no record and no file.
 
+use std::sync::Arc;
+
 use super::value::{Cell, ColumnKind, Micro, Ms, Ps};
 
 /// A column of a file of results. `Row` is the record that a row shows.
@@ -167,6 +169,17 @@ impl Shown for String {
     }
     fn read(text: &str) -> Result<Self, &'static str> {
         Ok(text.to_string())
+    }
+}
+
+/// A name that many rows share.
+impl Shown for Arc<str> {
+    const KIND: ColumnKind = ColumnKind::Text;
+    fn cell(&self) -> Cell {
+        Cell::from(&**self)
+    }
+    fn read(text: &str) -> Result<Self, &'static str> {
+        Ok(text.into())
     }
 }
 

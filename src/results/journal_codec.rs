@@ -9,8 +9,9 @@ use super::bytes::{ByteInput, Code, FieldNames};
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
 use super::declare::Declared;
 use super::job_record::{JobRecord, SharedLinkRecord};
-use super::network_record::{FlowRecord, LinkPackets, LinkRecord, RttRecord};
+use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord, RttRecord};
 use super::record::{ClusterRecord, ExperimentRecord, Finished, LookRecord, ServingRecord};
+use super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::serving_record::{RequestRecord, TimeStats};
 use super::stats_record::{FoldingRecord, StatsRecord};
 
@@ -19,8 +20,10 @@ pub(super) fn layout() -> String {
     let records = [
         ExperimentRecord::LAYOUT,
         FlowRecord::LAYOUT,
+        FlowMeasures::LAYOUT,
         LinkRecord::LAYOUT,
         LinkPackets::LAYOUT,
+        LinkEnds::LAYOUT,
         RttRecord::LAYOUT,
         StatsRecord::LAYOUT,
         FoldingRecord::LAYOUT,
@@ -35,6 +38,8 @@ pub(super) fn layout() -> String {
         TimeStats::LAYOUT,
         ServingRecord::LAYOUT,
         RequestRecord::LAYOUT,
+        LinkSampleRecord::LAYOUT,
+        FlowSampleRecord::LAYOUT,
         LookRecord::LAYOUT,
     ];
     records.concat() + "Entry(0 Finished,1 LookRecord)"
@@ -88,7 +93,8 @@ const LOOK: u8 = 1;
 /// Encodes an experiment.
 pub(super) fn encode(finished: &Finished) -> Vec<u8> {
     let rows = finished.flows.len() + finished.links.len() + finished.rtt.len();
-    let mut out = Vec::with_capacity(512 + 48 * rows);
+    let samples = finished.series_links.len() + finished.series_flows.len();
+    let mut out = Vec::with_capacity(512 + 48 * rows + 96 * samples);
     EXPERIMENT.put(&mut out);
     finished.put(&mut out);
     out
@@ -155,8 +161,10 @@ mod tests {
                 pfc_pauses: 6,
                 drops: 7,
             }),
+            ends: Some(LinkEnds { source: "a".into(), target: "b".into(), capacity_gbps: Micro(8) }),
         };
-        let flow = |fct| FlowRecord { flow_id: 1, src: 2, dst: 3, bytes: 4, start: Ps(5), fct };
+        let measures = FlowMeasures { slowdown: Some(Micro(7)), retransmissions: Some(8) };
+        let flow = |fct| FlowRecord { flow_id: 1, src: 2, dst: 3, bytes: 4, start: Ps(5), fct, measures };
         Finished {
             record,
             flows: vec![flow(None), flow(Some(Ps(6)))],
@@ -179,6 +187,8 @@ mod tests {
                 ..ClusterCongestionRecord::default()
             }],
             cluster_map: vec![ClusterMapRecord { servers: 3, used_gpus: 0.5, ..ClusterMapRecord::default() }],
+            series_links: vec![LinkSampleRecord { time: Ps(3), paused: true, ..LinkSampleRecord::default() }],
+            series_flows: vec![FlowSampleRecord { window_bytes: Some(5), ..FlowSampleRecord::default() }],
             requests: vec![RequestRecord { job: Some("j".into()), ttft: Some(Ps(9)), ..RequestRecord::default() }],
             stats: StatsRecord { memo_hits: 4, wall_s: 0.25, audit_fct_error: Some(1e-9), ..StatsRecord::default() },
         }

@@ -2,7 +2,7 @@
 //!
 //! | part | content |
 //! |---|---|
-//! | [`record`], `job_record`, `cluster_record`, `serving_record` | the results of an experiment as plain records, and their columns |
+//! | [`record`], `job_record`, `cluster_record`, `serving_record`, `series_record` | the results of an experiment as plain records, and their columns |
 //! | [`rows`], [`stats`], [`value`] | rows of the smaller files |
 //! | `journal`, `journal_reader`, [`journal_identity`] | the file that a run must not lose; every other one is made of it |
 //! | [`writer`], [`parquet_file`], [`manifest`], [`events`] | the files that people read, ordered by `exp_id` whatever order experiments end in |
@@ -37,6 +37,7 @@ pub mod parquet_file;
 pub mod read;
 pub mod record;
 pub mod rows;
+mod series_record;
 mod serving_record;
 pub mod stats;
 mod stats_record;
@@ -60,10 +61,11 @@ pub use journal_reader::{JournalReader, JournaledExperiment};
 pub use losses::{cut_off, losses};
 pub use manifest::{InputFile, Manifest, NotCompared, Outcome, Seconds};
 pub use meter::memory_meter;
-pub use network_record::{FlowRecord, LinkPackets, LinkRecord, RttRecord};
+pub use network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord, RttRecord};
 pub use outputs::{ClusterColumns, ColumnSets, Outputs};
 pub use read::{ColumnInfo, ColumnRole, ReadError, RunColumns};
 pub use record::{ClusterRecord, ExperimentRecord, Finished, LookRecord, ServingRecord, Status};
+pub use series_record::{FlowSampleRecord, LinkSampleRecord};
 pub use serving_record::{RequestRecord, TimeStats};
 pub use stats::{FctStats, fct_stats, utilisation};
 pub use stats_record::{FoldingRecord, StatsRecord};
@@ -199,7 +201,7 @@ fn remedy(error: &std::io::Error) -> &'static str {
         (StorageFull, _) => " (the file system is full: free some space there, or name a folder elsewhere)",
         (QuotaExceeded, _) => " (your quota there is used up: free some space, or name a folder elsewhere)",
         (FileTooLarge, _) => {
-            " (larger than files may be here: raise `ulimit -f`, or leave output.flows, output.links and output.rtt out)"
+            " (larger than files may be here: raise `ulimit -f`, or leave output.flows, output.links, output.rtt and output.series out)"
         }
         (ReadOnlyFilesystem, _) => " (the file system is read-only: name a folder elsewhere)",
         (_, Some(ENOLCK)) => {

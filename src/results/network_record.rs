@@ -18,6 +18,19 @@ record! {
         pub start: Ps => start_ns,
         /// Time from start to the last ACK at the sender; `None` if unfinished.
         pub fct: Option<Ps> => fct_ns,
+        /// Columns after that of the job, which some sweeps have.
+        pub measures: FlowMeasures,
+    }
+}
+
+record! {
+    /// How a flow fared beside the time that it took.
+    #[derive(Copy, Eq)]
+    pub struct FlowMeasures (part of FlowRecord: |flow| Some(&flow.measures)) {
+        /// Completion time over the time at line rate on an idle network; `None` if unfinished.
+        pub slowdown: Option<Micro> => slowdown,
+        /// Data packets sent again; `None` if no packets were simulated, or if they cannot be told apart from those of other messages.
+        pub retransmissions: Option<u64> => retransmissions,
     }
 }
 
@@ -33,6 +46,21 @@ record! {
         pub utilisation: Micro => utilisation,
         /// Counts of packets; `None` if no packets were simulated.
         pub packets: Option<LinkPackets>,
+        /// Ends and rate; `None` in rows of earlier builds.
+        pub ends: Option<LinkEnds>,
+    }
+}
+
+record! {
+    /// What a direction of a link connects, and how fast.
+    #[derive(Eq)]
+    pub struct LinkEnds (part of LinkRecord: |link| link.ends.as_ref()) {
+        /// Name of the node that sends.
+        pub source: String => source,
+        /// Name of the node that receives.
+        pub target: String => target,
+        /// Rate of this direction in Gb/s: the reduced one of a slow link.
+        pub capacity_gbps: Micro => capacity_gbps,
     }
 }
 

@@ -40,6 +40,12 @@ pub struct Outputs {
     /// `requests.csv`.
     #[serde(default)]
     pub requests: bool,
+    /// `series_links.csv`.
+    #[serde(default)]
+    pub series_links: bool,
+    /// `series_flows.csv`.
+    #[serde(default)]
+    pub series_flows: bool,
 }
 
 /// Which columns of clusters `results.csv` has.

@@ -8,6 +8,7 @@ use super::declare::{FileColumn, Shown, record};
 use super::job_record::{JobRecord, SharedLinkRecord};
 use super::network_record::{FlowRecord, LinkRecord, RttRecord};
 use super::outputs::{ClusterColumns, ColumnSets};
+use super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::serving_record::{RequestRecord, TimeStats};
 use super::stats_record::StatsRecord;
 use super::value::{Cell, ColumnKind, Micro, Ms, Ps};
@@ -367,6 +368,10 @@ record! {
         pub cluster_map: Vec<ClusterMapRecord>,
         /// Rows of inference requests, if the sweep asks for them.
         pub requests: Vec<RequestRecord>,
+        /// Samples of links over time, if the sweep asks for them.
+        pub series_links: Vec<LinkSampleRecord>,
+        /// Samples of flows over time, if the sweep asks for them.
+        pub series_flows: Vec<FlowSampleRecord>,
         /// Row of `stats.csv`.
         pub stats: StatsRecord,
     }

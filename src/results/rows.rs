@@ -7,9 +7,10 @@ use std::fmt::Write as _;
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
 use super::declare::FileColumn;
 use super::job_record::{JobRecord, SharedLinkRecord};
-use super::network_record::{FlowRecord, LinkPackets, LinkRecord, RttRecord};
+use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord, RttRecord};
 use super::outputs::{ColumnSets, Outputs};
 use super::record::{ExperimentRecord, Finished, IDENTITY, outcome_columns};
+use super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::serving_record::RequestRecord;
 use super::stats_record::{FoldingRecord, StatsRecord};
 use super::value::{Axis, Cell};
@@ -30,13 +31,16 @@ const FLOWS: Companion = Companion {
     name: "flows.csv",
     is_wanted: |outputs| outputs.flows,
     columns: |outputs| {
-        columns(&[FlowRecord::COLUMNS]).into_iter().chain(outputs.jobs_of_flows.then_some("job")).collect()
+        let mut names = columns(&[FlowRecord::COLUMNS]);
+        names.extend(outputs.jobs_of_flows.then_some("job"));
+        names.extend(FlowMeasures::COLUMNS.iter().map(|column| column.name));
+        names
     },
     text: |outputs, finished| {
         if outputs.jobs_of_flows {
             flows_of_jobs(finished)
         } else {
-            text(finished.record.exp_id, &finished.flows, &[FlowRecord::COLUMNS])
+            text(finished.record.exp_id, &finished.flows, &[FlowRecord::COLUMNS, FlowMeasures::COLUMNS])
         }
     },
 };
@@ -59,7 +63,7 @@ macro_rules! companions {
 /// Files beside `results.csv`.
 pub const COMPANIONS: &[Companion] = companions! {
     "stats.csv" if |_| true, |f| std::slice::from_ref(&f.stats), [StatsRecord::COLUMNS, FoldingRecord::COLUMNS];
-    "links.csv" if |o| o.links, |f| &f.links, [LinkRecord::COLUMNS, LinkPackets::COLUMNS];
+    "links.csv" if |o| o.links, |f| &f.links, [LinkRecord::COLUMNS, LinkPackets::COLUMNS, LinkEnds::COLUMNS];
     "rtt.csv" if |o| o.rtt, |f| &f.rtt, [RttRecord::COLUMNS];
     "jobs.csv" if |o| o.jobs, |f| &f.jobs, [JobRecord::COLUMNS];
     "shared_links.csv" if |o| o.shared_links, |f| &f.shared_links, [SharedLinkRecord::COLUMNS];
@@ -68,6 +72,8 @@ pub const COMPANIONS: &[Companion] = companions! {
     "cluster_congestion.csv" if |o| o.iterations, |f| &f.cluster_congestion, [ClusterCongestionRecord::COLUMNS];
     "cluster_map.csv" if |o| o.cluster_map, |f| &f.cluster_map, [ClusterMapRecord::COLUMNS];
     "requests.csv" if |o| o.requests, |f| &f.requests, [RequestRecord::COLUMNS];
+    "series_links.csv" if |o| o.series_links, |f| &f.series_links, [LinkSampleRecord::COLUMNS];
+    "series_flows.csv" if |o| o.series_flows, |f| &f.series_flows, [FlowSampleRecord::COLUMNS];
 };
 
 /// Returns `exp_id` and the names of columns.
@@ -98,7 +104,9 @@ fn flows_of_jobs(finished: &Finished) -> Vec<u8> {
     let mut rows = CollectedRows::default();
     for flow in &finished.flows {
         let cells = FlowRecord::COLUMNS.iter().map(|column| (column.cell)(flow));
-        rows.push(std::iter::once(finished.record.exp_id.into()).chain(cells).chain([job(flow.flow_id.into()).into()]));
+        let measures = FlowMeasures::COLUMNS.iter().map(|column| (column.cell)(flow));
+        let job = job(flow.flow_id.into()).into();
+        rows.push(std::iter::once(finished.record.exp_id.into()).chain(cells).chain([job]).chain(measures));
     }
     rows.into_bytes()
 }
@@ -198,7 +206,7 @@ mod tests {
     fn flows_of_several_jobs_name_theirs() {
         let job =
             |name: &str, first_flow, flows| JobRecord { job: name.into(), first_flow, flows, ..JobRecord::default() };
-        let flow = |flow_id| FlowRecord { flow_id, src: 0, dst: 1, bytes: 9, start: crate::value::Ps(0), fct: None };
+        let flow = |flow_id| FlowRecord { flow_id, dst: 1, bytes: 9, ..FlowRecord::default() };
         let record = ExperimentRecord::new(3, String::new(), String::new(), 0, 0, vec![]);
         let finished = Finished {
             jobs: vec![job("late", Some(2), 1), job("none", None, 0), job("early", Some(0), 2)],
@@ -206,7 +214,7 @@ mod tests {
             ..Finished::without_rows(record, StatsRecord::default())
         };
         let text = String::from_utf8(flows_of_jobs(&finished)).unwrap();
-        let jobs: Vec<&str> = text.lines().map(|line| line.rsplit(',').next().unwrap()).collect();
+        let jobs: Vec<&str> = text.lines().map(|line| line.split(',').nth(7).unwrap()).collect();
         assert_eq!(jobs, ["early", "early", "late", ""]);
     }
 

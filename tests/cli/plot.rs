@@ -51,6 +51,52 @@ fn the_picture_needs_nothing_of_the_system() {
 }
 
 #[test]
+fn samples_are_drawn_over_time() {
+    let folder = Folder::new(&[("s.toml", &SWEEP.replace("flows = true", "series = [\"links\", \"flows\"]"))]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--quiet"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let at_100 = ["plot", "o", "--where", "topology.link_gbps == 100"];
+    let one = ["--where", "transport.cc == \"hpcc\""];
+    for (args, texts) in [
+        (
+            &["--over-time", "throughput_gbps", "--by", "cc", "--link", "host0->leaf0"][..],
+            &["rates: throughput (Gb/s) over time", "time (us)", "hpcc", "dcqcn", "transport.cc"][..],
+        ),
+        (&[&one[..], &["--over-time", "queue_bytes"]].concat(), &["rates: queue over time", "link"]),
+        (&[&one[..], &["--over-time", "rate_gbps", "--flow", "3"]].concat(), &["rates: rate (Gb/s) over time"]),
+        (&[&one[..], &["--over-time", "goodput_gbps"]].concat(), &["flow", "0: host0-&gt;host1"]),
+    ] {
+        let drawn = folder.run(&[&at_100[..], args].concat());
+        assert_eq!((drawn.code, drawn.stderr.as_str()), (0, ""), "{args:?}");
+        for text in texts {
+            assert!(drawn.stdout.contains(&format!(">{text}</text>")), "{args:?}: {text}: {}", drawn.stdout);
+        }
+    }
+    for (args, named) in [
+        (
+            &["--over-time", "queue_bytes"][..],
+            "experiments 0 and 3 would be one series; name by --by what they differ in",
+        ),
+        (
+            &["--over-time", "queue_bytes", "--by", "cc", "--link", "x->y"],
+            "--link x->y: it has no row in series_links.csv; there are ",
+        ),
+        (
+            &["--over-time", "queue_bytes", "--by", "cc", "--flow", "1"],
+            "--flow does not go with --over-time queue_bytes",
+        ),
+        (
+            &["--over-time", "rate_gbps", "--by", "cc", "--flow", "99"],
+            "--flow 99: it has no row in series_flows.csv; there are 0: host0->host1",
+        ),
+    ] {
+        let ran = folder.run(&[&at_100[..], args].concat());
+        assert_eq!((ran.code, ran.stdout.as_str()), (2, ""), "{args:?}");
+        assert!(ran.stderr.contains(named), "{args:?}: {}", ran.stderr);
+    }
+}
+
+#[test]
 fn what_cannot_be_drawn_is_said() {
     let folder = run();
     for (args, named) in [
@@ -59,7 +105,14 @@ fn what_cannot_be_drawn_is_said() {
         (&["--x", "gpus", "--y", "makespan_ns"], "--x gpus: no such column"),
         (&["--x", "cc"], "--y <COLUMN>"),
         (&["--cdf", "rtt"], "o: there is no rtt.csv; run the sweep with `output.rtt = true` for it"),
-        (&["--cdf", "queue"], "fct, bytes, rtt"),
+        (&["--cdf", "queue"], "fct, slowdown, bytes, rtt"),
+        (
+            &["--over-time", "queue_bytes"],
+            "o: there is no series_links.csv; run the sweep with `output.series = \"links\"` for it",
+        ),
+        (&["--over-time", "fct"], "queue_bytes, throughput_gbps"),
+        (&["--link", "leaf0->host0", "--x", "cc", "--y", "makespan_ns"], "cannot be used with"),
+        (&["--link", "leaf0->host0"], "--over-time <COLUMN>"),
         (&["--cdf", "fct", "--y", "makespan_ns"], "cannot be used with"),
         (&["--x", "cc", "--y", "makespan_ns", "-o", "f.pdf"], "-o f.pdf: a figure's file ends in .svg or .png"),
     ] {

@@ -366,3 +366,51 @@ fn blocks_of_lists_lose_their_indentation() {
     assert_eq!(most_similar("a b 12", "x\na b 13\na\n"), "a b 13");
     assert_eq!((shown("1234567.89"), shown("0"), shown("name")), ("1,234,567.89".into(), "0".into(), "name".into()));
 }
+
+#[test]
+fn a_queue_over_time_is_as_its_page_says() {
+    let page = "docs/how-to/monitor.md";
+    let folder = Folder::new(&[("monitor.toml", &code(page, "toml")[0])]);
+    let commands = code(page, "sh")[0].clone();
+    for typed in commands.lines() {
+        // As a shell does: what is in quotes is one word.
+        let mut words: Vec<&str> = Vec::new();
+        for (k, part) in typed.split('\'').enumerate() {
+            if k % 2 == 0 { words.extend(part.split_whitespace()) } else { words.push(part) }
+        }
+        let ran = hyperfold(folder.path(), &words[1..]);
+        assert_eq!(ran.code, 0, "{typed}: {}", ran.stderr);
+    }
+    assert!(
+        folder.text("queue.svg").contains(">queue</text>") && folder.text("rates.svg").contains(">rate (Gb/s)</text>")
+    );
+    let column = |name: &str| folder.column("out/monitor/series_links.csv", name);
+    let (ids, links, pauses) = (column("exp_id"), column("link"), column("pfc_pauses"));
+    let number = |text: &String| text.parse::<f64>().unwrap();
+    let (times, queues) = (column("time_ns"), column("queue_bytes"));
+    let controls = folder.column("out/monitor/results.csv", "transport.cc");
+    let mut wrong = Vec::new();
+    for (id, control) in controls.iter().enumerate() {
+        let is_of = |row: &usize| ids[*row] == id.to_string();
+        let bottleneck: Vec<usize> = (0..ids.len()).filter(|row| is_of(row) && links[*row] == "leaf0->host0").collect();
+        let largest = bottleneck.iter().map(|row| number(&queues[*row])).fold(0.0, f64::max);
+        let peak = bottleneck.iter().position(|row| number(&queues[*row]) == largest).expect("it has rows");
+        let empty = bottleneck[peak..].iter().find(|row| queues[**row] == "0").expect("it is empty in the end");
+        let us = |row: usize| number(&times[row]) / 1e3;
+        let n_pauses: f64 = (0..ids.len()).filter(is_of).map(|row| number(&pauses[row])).sum();
+        let row = format!(
+            "| {control} | {} | {} | {} | {n_pauses} |",
+            count(largest as u64),
+            us(bottleneck[peak]),
+            us(*empty)
+        );
+        let page_text = text(page);
+        let there = page_text.lines().find(|line| line.starts_with(&format!("| {control} |"))).expect("the row");
+        if there != row && rewrites() {
+            rewrite(page, there, &row);
+        } else if there != row {
+            wrong.push(row);
+        }
+    }
+    assert!(wrong.is_empty(), "{page}: these rows would be right:\n{}", wrong.join("\n"));
+}

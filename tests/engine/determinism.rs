@@ -25,7 +25,8 @@ const WAYS_ON_A_GPU: &[(&str, &[&str])] = &[
 ];
 
 /// Files that must be the same, byte by byte.
-const FILES: [&str; 5] = ["results.csv", "results.parquet", "flows.csv", "links.csv", "rtt.csv"];
+const FILES: [&str; 7] =
+    ["results.csv", "results.parquet", "flows.csv", "links.csv", "rtt.csv", "series_links.csv", "series_flows.csv"];
 
 /// 16 hosts below two leaves. A leaf's 16 ports need 0.64 MiB for headroom and reserves, so 0.75 MiB means storms, or losses without PFC.
 /// Every congestion control meets both; then spraying, servers, random arrivals, other packets, a failure. Two replicas of each.
@@ -37,7 +38,7 @@ seed = 7
 cluster = { gpus = 16, gpus_per_server = 1, nics_per_server = 1 }
 topology = { kind = "clos", hosts_per_leaf = 8, spines = 8, link_gbps = 100, uplink_gbps = 100, buffer_mib = 0.75 }
 workload = { kind = "traffic", pattern = "incast", fan_in = 12, receivers = 2, bytes = 120000 }
-output = { flows = true, links = true, rtt = true }
+output = { flows = true, links = true, rtt = true, series = ["links", "flows"], series_cap = 50 }
 transport = { ecn_kmin_kb = 40, ecn_kmax_kb = 200, rto_us = 200 }
 
 [sweep]
@@ -138,7 +139,9 @@ fn pieces_make_up_the_whole() {
             .map(|l| (l.split(',').next().expect("a line has a first field").parse().expect("exp_id"), l.to_string()))
             .collect()
     };
-    for file in ["results.csv", "flows.csv", "links.csv", "rtt.csv", "failed.csv"] {
+    for file in
+        ["results.csv", "flows.csv", "links.csv", "rtt.csv", "series_links.csv", "series_flows.csv", "failed.csv"]
+    {
         let whole = rows(format!("whole/{file}"));
         let of = |i: usize| {
             if folder.file(&format!("{}/{file}", pieces[i])).exists() {
@@ -214,8 +217,8 @@ fn neighbours_in_a_batch_change_nothing() {
 
 /// What an experiment has come to, in every table, without what only says where things lie in memory or how far a step may go.
 #[derive(Debug, PartialEq)]
-struct Rows {
-    status: u32,
+pub(crate) struct Rows {
+    pub(crate) status: u32,
     nics: Vec<Nic>,
     ports: Vec<Port>,
     tx: Vec<FlowTx>,
@@ -223,7 +226,7 @@ struct Rows {
     rtts: Vec<RttSample>,
 }
 
-fn rows(t: &OwnedTables) -> Rows {
+pub(crate) fn rows(t: &OwnedTables) -> Rows {
     let nic = |n: &Nic| Nic {
         worst: 0,
         free_head: PacketIdx(0),

@@ -6,8 +6,15 @@ use hyperfold_engine::systems::SYSTEMS;
 use hyperfold_host::tables::build_tables::BuildOptions;
 
 /// Everything is recorded, so that everything is compared.
-const OPTIONS: BuildOptions =
-    BuildOptions { exp_id: 0, flow_level: false, links: true, rtt_cap: 8, step_divisor: 1, time_limit_ps: u64::MAX };
+const OPTIONS: BuildOptions = BuildOptions {
+    exp_id: 0,
+    flow_level: false,
+    links: true,
+    rtt_cap: 8,
+    series: None,
+    step_divisor: 1,
+    time_limit_ps: u64::MAX,
+};
 
 #[test]
 fn they_end() {

@@ -13,6 +13,7 @@ mod oracle_golden;
 mod oracle_random;
 mod oracle_tasks;
 mod reached;
+mod series;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -2,8 +2,9 @@
 
 use crate::executed::{Kernels, races, with_view};
 use crate::support::engine::{go_on, is_final, run_cpu};
-use crate::support::{gpu_graphs, random, small};
+use crate::support::{engine, gpu_graphs, random, small};
 use hyperfold_columns::OwnedTables;
+use hyperfold_config::spec::SeriesKeys;
 use hyperfold_host::kernel_check::cases;
 use hyperfold_host::kernel_check::difference::difference;
 use hyperfold_host::tables::build_tables::BuildOptions;
@@ -24,6 +25,7 @@ fn parity(kernels: &Kernels, name: &str, t: &mut OwnedTables, want: &OwnedTables
     if let Some(first) = difference(t, want) {
         panic!("{name}: {first}");
     }
+    assert_eq!(t.series, want.series, "{name}: samples");
 }
 
 fn all_orders(name: &str, before: &OwnedTables) {
@@ -38,6 +40,18 @@ fn all_orders(name: &str, before: &OwnedTables) {
 #[test]
 fn small_networks_end_as_on_the_cpu() {
     small::tables().iter().for_each(|(name, before)| all_orders(name, before));
+}
+
+#[test]
+fn samples_are_those_of_the_cpu() {
+    let series = Some(SeriesKeys { links: true, flows: true, interval_ps: 777_777, cap: 20 });
+    let options = BuildOptions { series, ..BuildOptions::default() };
+    let changing = (random::CHANGES..random::CHANGES + 6).map(|seed| ("changing", random::case(seed)));
+    for (name, case) in small::all().into_iter().chain(changing) {
+        all_orders(name, &engine::tables(&case, options).tables);
+    }
+    let g = gpu_graphs::case(3);
+    all_orders(&g.name, &gpu_graphs::tables(&g, options).tables);
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::executed::{Kernels, races, with_view};
 use crate::support;
 use crate::support::{golden, gpu_graphs, random, small};
 use hyperfold_columns::{OwnedTables, status};
+use hyperfold_config::spec::SeriesKeys;
 use hyperfold_engine::systems::SYSTEMS;
 use hyperfold_host::kernel_check::difference::difference;
 use hyperfold_host::tables::build_tables::BuildOptions;
@@ -47,6 +48,20 @@ fn small_networks() {
         marks += t.ports.iter().map(|p| p.marks).sum::<u64>();
     }
     assert!(pauses > 0 && drops > 0 && marks > 0, "{pauses} pauses, {drops} drops, {marks} marks");
+}
+
+#[test]
+fn sampled_networks() {
+    let kernels = Kernels::right();
+    let series = Some(SeriesKeys { links: true, flows: true, interval_ps: 777_777, cap: 20 });
+    let mut n_samples = 0;
+    for (name, case) in small::all() {
+        let options = BuildOptions { series, ..Default::default() };
+        let mut t = support::engine::tables(&case, options).tables;
+        parity(kernels, name, &mut t, 60);
+        n_samples += t.series.samples.len();
+    }
+    assert!(n_samples > 100, "{n_samples} samples");
 }
 
 #[test]

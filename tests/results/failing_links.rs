@@ -50,6 +50,7 @@ fn a_flow_loses_a_timeout_and_sends_again_what_was_lost() {
     let times = folder.numbers("results", "fct_max_ns");
     let drops = folder.numbers("results", "drops");
     let again = folder.numbers("results", "retransmissions");
+    assert_eq!(folder.numbers("flows", "retransmissions"), again, "the one flow of each experiment");
     let rtt = 4.0 * 2.0 * 500.0 + 3.0 * 340.0;
     for receivers in 0..2 {
         let [whole, cuts @ ..] = [0, 1, 2].map(|outage| 3 * receivers + outage);

@@ -4,8 +4,9 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use hyperfold_results::{
-    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, JobRecord, JournalReader, LinkPackets, LinkRecord,
-    Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter, ResultsError, RttRecord, RunIdentity, StatsRecord,
+    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowMeasures, FlowRecord, JobRecord, JournalReader, LinkEnds,
+    LinkPackets, LinkRecord, Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter, ResultsError, RttRecord,
+    RunIdentity, StatsRecord,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -24,6 +25,8 @@ const ALL: Outputs = Outputs {
     iterations: false,
     serving: false,
     requests: false,
+    series_links: false,
+    series_flows: false,
 };
 
 fn axes() -> Vec<Axis> {
@@ -50,7 +53,15 @@ fn finished(exp_id: u64) -> Finished {
     if exp_id == 3 {
         record = record.failed("=flow 1 gave up, \"all\" retries used\nport 3 waits for 4");
     }
-    let flow = |flow_id, fct| FlowRecord { flow_id, src: 1, dst: 2, bytes: 3000, start: Ps(500), fct };
+    let flow = |flow_id, fct: Option<Ps>| FlowRecord {
+        flow_id,
+        src: 1,
+        dst: 2,
+        bytes: 3000,
+        start: Ps(500),
+        fct,
+        measures: FlowMeasures { slowdown: fct.map(|_| Micro(1_500_000)), retransmissions: Some(2) },
+    };
     let link = LinkRecord {
         link: "1->64".into(),
         bytes: 77,
@@ -62,6 +73,7 @@ fn finished(exp_id: u64) -> Finished {
             pfc_pauses: 2,
             drops: 0,
         }),
+        ends: Some(LinkEnds { source: "1".into(), target: "64".into(), capacity_gbps: Micro(100_000_000) }),
     };
     Finished {
         record,
@@ -205,10 +217,9 @@ fn what_is_finished_is_on_disk_before_the_run_ends() {
     assert!(journal.windows(2).any(|two| two == b"e2"), "experiment 2 is in the journal");
     // The writer ends as if killed here: nothing more is written.
     std::mem::forget(writer);
-    assert!(
-        read(root.path(), "flows.csv")
-            .starts_with("exp_id,flow_id,src,dst,bytes,start_ns,fct_ns\n0,0,1,2,3000,0.5,1000.001\n")
-    );
+    assert!(read(root.path(), "flows.csv").starts_with(
+        "exp_id,flow_id,src,dst,bytes,start_ns,fct_ns,slowdown,retransmissions\n0,0,1,2,3000,0.5,1000.001,1.5,2\n"
+    ));
 }
 
 #[test]

@@ -198,3 +198,29 @@ output = { links = true }
     let packets = 7.0 * 200.0;
     assert!(marks == of_links && marks > packets, "{marks} marks of {packets} packets, {of_links} by links");
 }
+
+#[test]
+fn messages_that_share_a_queue_pair_share_its_count_of_retransmissions() {
+    let sweep = |iterations: u32| {
+        format!(
+            "name = \"shared\"\n[base]\ncluster = {{ gpus = 8, gpus_per_server = 1 }}\n\
+             topology = {{ kind = \"clos\", hosts_per_leaf = 4, spines = 2, link_gbps = 100, link_delay_ns = 500, buffer_mib = 0.2 }}\n\
+             workload = {{ kind = \"collective\", op = \"all-to-all\", bytes = 800000, iterations = {iterations} }}\n\
+             transport = {{ cc = \"none\", pfc = false, rto_us = 200 }}\noutput.flows = true\nfidelity.fast_forward = \"off\"\n"
+        )
+    };
+    for (iterations, is_alone) in [(1, true), (3, false)] {
+        let (folder, said, code) = Folder::with_run(&sweep(iterations));
+        assert_eq!(code, 0, "{said}");
+        let by_flow = folder.column("out/flows.csv", "retransmissions");
+        let known: f64 = by_flow.iter().filter_map(|count| count.parse::<f64>().ok()).sum();
+        let all = folder.numbers("results", "retransmissions")[0];
+        let n_unknown = by_flow.iter().filter(|count| count.is_empty()).count();
+        if is_alone {
+            assert!(known == all && all > 0.0 && n_unknown == 0, "{known} of {all}; {n_unknown} unknown");
+        } else {
+            // Counts of queue pairs with several messages are left out unless they are 0.
+            assert!(known < all && n_unknown > 0 && by_flow.iter().any(|count| count == "0"), "{by_flow:?}");
+        }
+    }
+}

@@ -21,6 +21,7 @@ mod python;
 mod registered;
 mod report;
 mod resume;
+mod series;
 mod shards;
 mod slow_links;
 mod small_runs;

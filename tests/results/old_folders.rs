@@ -14,8 +14,9 @@ use crate::support::program::Folder;
 
 /// Folders of builds whose records have all fields.
 const NAMES: [&str; 4] = ["cluster", "folding", "inference", "packets"];
-/// Folders whose records lack fields: the first has no `critical_rank`, `retransmissions` and `slowed_by`, the second no `packet_hops_plain`.
-const EARLIER: [&str; 2] = ["earlier", "earlier-packets"];
+/// Folders whose records lack fields: the first has no `critical_rank`, `retransmissions` and `slowed_by`, the second no `packet_hops_plain`, the third neither
+/// the ends and rates of links nor slowdowns and retransmissions of flows.
+const EARLIER: [&str; 3] = ["earlier", "earlier-packets", "earlier-links"];
 
 fn stored(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/old-folders").join(name)
@@ -58,6 +59,7 @@ fn a_journal_that_lacks_fields_gives_all_columns_that_it_had() {
             }
         }
     }
+    assert_eq!(folder.column("earlier-links/links.csv", "capacity_gbps")[0], "");
     // What it lacks is empty, and a folder without other files is read from its journal.
     assert_eq!(folder.column("earlier/results.csv", "retransmissions"), ["", ""]);
     let run = RunColumns::open(&stored("earlier")).unwrap();

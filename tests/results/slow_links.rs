@@ -46,7 +46,16 @@ fn a_flow_takes_four_times_as_long_on_a_link_at_a_quarter_of_its_rate() {
     // An ideal network has no slow links, so a slowdown shows what they cost.
     let slowdowns = folder.numbers("results", "fct_slowdown_p99");
     assert!(slowdowns[0] == 1.0 && is_near(slowdowns[2], 4.0, 0.02), "{slowdowns:?}");
+    assert_eq!(folder.numbers("flows", "slowdown"), slowdowns, "the one flow of each experiment");
+    assert_eq!(folder.numbers("flows", "retransmissions"), [0.0; 6]);
     let links = folder.column("out/links.csv", "link");
+    let capacities = folder.numbers("links", "capacity_gbps");
+    let ends = ["source", "target"].map(|column| folder.column("out/links.csv", column));
+    let slow_row = links.iter().zip(&capacities).position(|(_, capacity)| *capacity < 100.0).expect("a slow link");
+    assert_eq!(
+        (ends[0][slow_row].as_str(), ends[1][slow_row].as_str(), capacities[slow_row]),
+        ("leaf1", "spine0", 25.0)
+    );
     let shares = folder.numbers("links", "utilisation");
     let busiest = links.iter().zip(&shares).skip(links.len() / 6 * 2).take(links.len() / 6);
     let of_link = |name: &str| *busiest.clone().find(|(link, _)| *link == name).expect("the link is there").1;
@@ -55,6 +64,7 @@ fn a_flow_takes_four_times_as_long_on_a_link_at_a_quarter_of_its_rate() {
 
     let (folder, said, code) = Folder::with_run(&sweep("fidelity.mode = \"flow\"\n"));
     assert_eq!(code, 0, "{said}");
+    assert!(folder.column("out/flows.csv", "retransmissions").iter().all(String::is_empty), "there are no packets");
     let flows = folder.numbers("results", "fct_max_ns");
     for (flow, packet) in flows.iter().zip(&times) {
         assert!(is_near(*flow, *packet, 0.001), "{flows:?} {times:?}");

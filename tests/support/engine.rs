@@ -44,14 +44,16 @@ pub fn conserved(t: &OwnedTables) -> Result<(), conserve::Violation> {
     conserve::check(&t.clone().view(), &[])
 }
 
-/// Whether the experiment has come to an end. One that has stopped for a change of its network has not.
+/// Whether the experiment has come to an end. One that has stopped for the host has not.
 pub fn is_final(t: &OwnedTables) -> bool {
     let status = t.exps[0].status;
     let waits_for_change = t.changes.next_time().is_some() && matches!(status, status::TIME_LIMIT | status::DONE);
-    !matches!(status, status::RUNNING | status::NEEDS_PACKETS) && !waits_for_change
+    let is_due = |time| time <= t.exps[0].now && time < t.series.time_limit;
+    let waits_for_sample = status == status::TIME_LIMIT && t.series.next_time().is_some_and(is_due);
+    !matches!(status, status::RUNNING | status::NEEDS_PACKETS) && !waits_for_change && !waits_for_sample
 }
 
-/// Lets an experiment go on that waits for packets or for a change of its network.
+/// Lets an experiment go on that waits for packets, or has stopped for the host.
 pub fn go_on(t: &mut OwnedTables) {
     hyperfold_engine::go_on(&mut t.view(), u64::from(u32::MAX)).unwrap_or_else(|e| panic!("{e}"));
 }

@@ -11,7 +11,7 @@ use super::{CompareError, Section, Study, jobs, link_kinds, metric, resent, shar
 use hyperfold_config::spec::split_job_name;
 use hyperfold_host::FlowOutcome;
 use hyperfold_host::outcomes::timeline::Timeline;
-use hyperfold_results::{Cell, FlowRecord, LinkRecord, Micro, Ps};
+use hyperfold_results::{Cell, FlowMeasures, FlowRecord, LinkRecord, Micro, Ps};
 
 /// Column that is the sum of [`PARTS`].
 const WHOLE: &str = "iteration_time_ns";
@@ -64,7 +64,15 @@ pub fn packet_hops(study: &Study, a: Pick, b: Pick) -> Option<f64> {
 fn recorded(t: &Timeline) -> Vec<FlowRecord> {
     let record = |f: &FlowOutcome| {
         let FlowOutcome { id, src, dst, bytes, start_ps, fct_ps, .. } = *f;
-        FlowRecord { flow_id: id, src, dst, bytes, start: Ps(start_ps), fct: fct_ps.map(Ps) }
+        FlowRecord {
+            flow_id: id,
+            src,
+            dst,
+            bytes,
+            start: Ps(start_ps),
+            fct: fct_ps.map(Ps),
+            measures: FlowMeasures::default(),
+        }
     };
     t.messages.iter().map(|m| record(&m.flow)).collect()
 }

@@ -80,7 +80,7 @@ fn metrics(study: &Study, pick: Pick) -> Section {
 
 /// Table of the busiest links.
 fn links(mut all: Vec<LinkRecord>, top: usize) -> Section {
-    let columns = ["link", "utilisation", "max_queue_bytes", "ecn_marks", "pfc_pauses", "drops"];
+    let columns = ["link", "utilisation", "max_queue_bytes", "ecn_marks", "pfc_pauses", "drops", "capacity_gbps"];
     let mut section = Section::new("explain_links", "busiest links", columns);
     all.sort_by(|x, y| y.utilisation.0.cmp(&x.utilisation.0).then_with(|| x.link.cmp(&y.link)));
     section.rows.extend(all.iter().take(top).map(|l| {
@@ -91,6 +91,7 @@ fn links(mut all: Vec<LinkRecord>, top: usize) -> Section {
             l.packets.map(|p| p.ecn_marks).into(),
             l.packets.map(|p| p.pfc_pauses).into(),
             l.packets.map(|p| p.drops).into(),
+            l.ends.as_ref().map(|ends| ends.capacity_gbps).into(),
         ]
     }));
     section
@@ -98,15 +99,22 @@ fn links(mut all: Vec<LinkRecord>, top: usize) -> Section {
 
 /// Table of the slowest flows. Flows that did not end come first.
 fn flows(mut all: Vec<FlowRecord>, top: usize) -> Section {
-    let columns = ["flow_id", "src", "dst", "bytes", "start_ns", "fct_ns"];
+    let columns = ["flow_id", "src", "dst", "bytes", "start_ns", "fct_ns", "slowdown", "retransmissions"];
     let mut section = Section::new("explain_flows", "slowest flows", columns);
     let time = |f: &FlowRecord| f.fct.map_or(u64::MAX, |fct| fct.0);
     all.sort_by_key(|f| (std::cmp::Reverse(time(f)), f.flow_id));
-    section.rows.extend(
-        all.iter()
-            .take(top)
-            .map(|f| vec![f.flow_id.into(), f.src.into(), f.dst.into(), f.bytes.into(), f.start.into(), f.fct.into()]),
-    );
+    section.rows.extend(all.iter().take(top).map(|f| {
+        vec![
+            f.flow_id.into(),
+            f.src.into(),
+            f.dst.into(),
+            f.bytes.into(),
+            f.start.into(),
+            f.fct.into(),
+            f.measures.slowdown.into(),
+            f.measures.retransmissions.into(),
+        ]
+    }));
     section
 }
 

@@ -70,7 +70,7 @@ impl Folder {
 
 /// A flow with this completion time in ps.
 pub(super) fn flow(flow_id: u32, src: u32, dst: u32, fct_ps: u64) -> FlowRecord {
-    FlowRecord { flow_id, src, dst, bytes: 1000, start: Ps(0), fct: Some(Ps(fct_ps)) }
+    FlowRecord { flow_id, src, dst, bytes: 1000, fct: Some(Ps(fct_ps)), ..FlowRecord::default() }
 }
 
 /// A link with this utilisation in millionths.
@@ -81,5 +81,6 @@ pub(super) fn link(name: &str, utilisation: u64, max_queue_bytes: u64) -> LinkRe
         bytes: 1,
         utilisation,
         packets: Some(LinkPackets { max_queue_bytes, mean_queue_bytes, ecn_marks: 0, pfc_pauses: 0, drops: 0 }),
+        ends: None,
     }
 }

@@ -113,6 +113,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("limits.memory_gib", "memory max_memory memory_limit ram"),
     ("output.flows", "write_flows flow_output flows_csv"),
     ("output.links", "write_links link_output links_csv"),
+    ("output.series", "time_series timeseries monitor monitoring samples"),
     ("output.trace", "perfetto timeline"),
 ];
 

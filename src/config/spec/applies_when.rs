@@ -152,7 +152,7 @@ const OF_ITERATIONS: [&str; 3] = ["routing", "transport", "fidelity"];
 /// Keys of other sections that `fidelity.mode = "job"` reads only if it simulates iterations.
 const OF_ITERATIONS_TOO: [KeyId; 3] = [KeyId::LinkDelayNs, KeyId::SwitchLatencyNs, KeyId::BufferMib];
 /// Keys of other sections that `fidelity.mode = "job"` does not read.
-const OF_PACKETS_TOO: [KeyId; 21] = [
+const OF_PACKETS_TOO: [KeyId; 24] = [
     KeyId::Outages,
     KeyId::RerouteUs,
     KeyId::BaseTimeNs,
@@ -172,6 +172,9 @@ const OF_PACKETS_TOO: [KeyId; 21] = [
     KeyId::OutFlows,
     KeyId::OutLinks,
     KeyId::OutRtt,
+    KeyId::OutSeries,
+    KeyId::SeriesIntervalUs,
+    KeyId::SeriesCap,
     KeyId::OutSharedLinks,
     KeyId::Alone,
 ];

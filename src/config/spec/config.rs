@@ -19,6 +19,7 @@ use super::scale::scaled;
 use super::sections::{
     ClusterSection, LimitsSection, OutputSection, PolicyChoice, Routing, TopologyKind, TopologySection, WorkloadSection,
 };
+use super::series::series_keys;
 use super::server_links::{check_links, link_kind};
 use super::servers::SERVERS;
 use super::topology::topology_kind;
@@ -139,6 +140,7 @@ impl Config {
                 flows: v.bool(KeyId::OutFlows) && !job_mode(v),
                 links: v.bool(KeyId::OutLinks) && !job_mode(v),
                 rtt: v.bool(KeyId::OutRtt) && !job_mode(v),
+                series: series_keys(v)?,
                 trace: v.bool(KeyId::OutTrace),
                 alone: v.bool(KeyId::Alone) && !job_mode(v),
                 leave_one_out: v.bool(KeyId::LeaveOneOut) && !job_mode(v),

@@ -30,6 +30,7 @@ mod registered;
 mod resolve;
 mod scale;
 mod sections;
+mod series;
 mod server_links;
 mod servers;
 mod serving;
@@ -71,6 +72,7 @@ pub use sections::{
     CdfChoice, ClusterSection, LimitsSection, OutputSection, Pattern, PolicyChoice, Routing, StartUnitChoice,
     TopologyFormatChoice, TopologyKind, TopologySection, WorkloadSection,
 };
+pub use series::SeriesKeys;
 pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
 pub use serving::{BatchingChoice, GeneratedRequests, PoolLayout, RequestSource, Serving};
 pub use slow_links::{ReducedRate, SlowLinkText};

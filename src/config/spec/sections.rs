@@ -10,6 +10,7 @@ use super::named::Named;
 use super::outages::OutageText;
 use super::program::ProgramSpec;
 use super::registered::RegisteredPolicy;
+use super::series::SeriesKeys;
 use super::slow_links::SlowLinkText;
 use hyperfold_network::topology::{FabricShape, Sites};
 use hyperfold_network::transport::TierBuffers;
@@ -258,6 +259,8 @@ pub struct OutputSection {
     pub links: bool,
     /// Whether round-trip times are sampled and written.
     pub rtt: bool,
+    /// Samples over time; `None`: none are taken.
+    pub series: Option<SeriesKeys>,
     /// Whether timelines are written.
     pub trace: bool,
     /// Whether each of several jobs is also simulated without the others.

@@ -74,8 +74,8 @@ impl GpuEngine {
         self.slabs.retain(|slab| slab.places.iter().any(Option::is_some));
     }
 
-    /// Copies experiments to the device that are not there, as many as there is room for. Those that wait for packets or for a change of their network get
-    /// that first.
+    /// Copies experiments to the device that are not there, as many as there is room for. Those that wait for packets, or have stopped
+    /// for the host, go on first.
     fn admit(&mut self, experiments: &mut [Tables], packet_limit: u64, report: &mut Report) -> Result<(), RunError> {
         let mut is_there = vec![false; experiments.len()];
         self.slabs.iter().flat_map(|slab| slab.places.iter().flatten()).for_each(|&p| is_there[p] = true);
@@ -91,6 +91,9 @@ impl GpuEngine {
             grown |= u32::from(t.exps[0].status == status::NEEDS_PACKETS);
             if let Err(error) = crate::go_on(t, packet_limit) {
                 report.failures.push((p, error.into()));
+                continue;
+            }
+            if is_final(t) {
                 continue;
             }
             if let Some((table, bytes, limit)) = pack::too_large(t, &limits) {
@@ -220,8 +223,8 @@ impl GpuEngine {
                 if let Some(p) = *place
                     && which(exp)
                 {
-                    let waits_for_change = experiments[p].changes.next_time().is_some();
-                    let goes_on = matches!(exp.status, status::RUNNING | status::NEEDS_PACKETS) || waits_for_change;
+                    let stops = experiments[p].changes.next_time().is_some() || experiments[p].series.is_on();
+                    let goes_on = matches!(exp.status, status::RUNNING | status::NEEDS_PACKETS) || stops;
                     if goes_on || self.whole_tables { &mut going_on } else { &mut ended }.push((p, row));
                     *place = None;
                 }

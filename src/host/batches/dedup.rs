@@ -226,7 +226,11 @@ impl Dedup {
 }
 
 fn bytes(o: &ExperimentOutcome) -> usize {
-    o.flows.len() * size_of::<FlowOutcome>() + o.links.len() * (size_of::<LinkOutcome>() + 16) + size_of_val(&*o.rtts)
+    let series = o.series.as_ref().map_or(0, |s| size_of_val(&*s.links) + size_of_val(&*s.flows));
+    o.flows.len() * size_of::<FlowOutcome>()
+        + o.links.len() * (size_of::<LinkOutcome>() + 16)
+        + size_of_val(&*o.rtts)
+        + series
 }
 
 #[cfg(test)]

@@ -11,7 +11,7 @@ use crate::programs::job_key::JobKey;
 use crate::programs::jobs::PlacedJob;
 use crate::setup::route::Routed;
 use hyperfold_columns::NEVER;
-use hyperfold_config::spec::Steady;
+use hyperfold_config::spec::{SeriesKeys, Steady};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::changes::TimedChange;
 use hyperfold_network::routing::FlowPaths;
@@ -36,6 +36,7 @@ pub(crate) struct DedupKey {
     links: bool,
     shared_links: bool,
     rtt_samples: bool,
+    series: Option<SeriesKeys>,
     fresh_qp: bool,
     steady: Option<Steady>,
     rtt: Vec<RttWindow>,
@@ -61,6 +62,7 @@ impl PartialEq for DedupKey {
             links,
             shared_links,
             rtt_samples,
+            series,
             fresh_qp,
             steady,
             rtt,
@@ -78,7 +80,7 @@ impl PartialEq for DedupKey {
             && *time_limit_ps == other.time_limit_ps
             && *flow_level == other.flow_level
             && (*links, *shared_links) == (other.links, other.shared_links)
-            && (*rtt_samples, *fresh_qp) == (other.rtt_samples, other.fresh_qp)
+            && (*rtt_samples, *series, *fresh_qp) == (other.rtt_samples, other.series, other.fresh_qp)
             && *steady == other.steady
             && *rtt == other.rtt
             && *paths == other.paths
@@ -121,6 +123,7 @@ impl DedupKey {
             links: config.output.links,
             shared_links: config.output.shared_links,
             rtt_samples: config.output.rtt,
+            series: config.output.series,
             fresh_qp: config.fresh_qp(),
             steady: config.steady(),
             rtt: r.rtt.clone(),

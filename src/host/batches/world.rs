@@ -10,6 +10,7 @@
 //! Besides its columns `bevy_ecs` keeps 96 bytes per row (`host_memory`).
 
 use std::mem::take;
+use std::sync::Arc;
 use std::time::Instant;
 
 use bevy_ecs::prelude::*;
@@ -23,7 +24,7 @@ use hyperfold_columns::{
 };
 use hyperfold_config::spec::Config;
 use hyperfold_engine::FoldStats;
-use hyperfold_engine::{Engine, EngineError, is_final, packet_hops};
+use hyperfold_engine::{Engine, EngineError, is_final, packet_hops, series};
 use hyperfold_flow::{FlowEngine, advance_beside};
 
 use crate::batches::conserve;
@@ -32,6 +33,7 @@ use crate::batches::world_rows::{DENSE, ExpId, WorldIndex, fill, fill_flows};
 use crate::outcomes::flow_info::FlowInfo;
 use crate::outcomes::outcome::{Ending, ExperimentOutcome};
 use crate::outcomes::read_outcome::{OutcomeRows, read};
+use crate::outcomes::series_outcome;
 use crate::setup::prepare::Prepared;
 
 /// Limits of one experiment; `None`: no limit.
@@ -294,6 +296,12 @@ pub(crate) fn link_names(net: &hyperfold_network::topology::Network, end_arcs: &
         .collect()
 }
 
+/// Returns the names of the node that sends and of the one that receives, of a link that is named as [`link_names`] does.
+pub fn nodes_of_link(name: &str) -> (&str, &str) {
+    let (source, target) = name.split_once("->").unwrap_or((name, ""));
+    (source, target.split_once('#').map_or(target, |(node, _)| node))
+}
+
 /// What `rows` takes out of the tables of each experiment.
 fn taken<R>(experiments: &mut [(u64, Prepared, Limits)], rows: impl Fn(&mut OwnedTables) -> R) -> Vec<(ExpId, R)> {
     experiments.iter_mut().map(|(id, prepared, _)| (ExpId(*id), rows(&mut prepared.built.tables))).collect()
@@ -423,6 +431,8 @@ fn complete(mut columns: WorldColumns, mut in_slice: ResMut<EndedInSlice>) {
             }
             state.reported = true;
             let started = Instant::now();
+            series::end(t);
+            let samples = take(&mut t.series);
             let read_out = || {
                 verdict(t, state).map_err(Ending::Failed)?;
                 let rows =
@@ -430,7 +440,8 @@ fn complete(mut columns: WorldColumns, mut in_slice: ResMut<EndedInSlice>) {
                 let outcome =
                     read(rows, &state.flows, state.program.as_deref(), &state.jobs, &state.link_names, &t.rtts);
                 let shared_links = crate::outcomes::job_outcomes::shared_links(&state.shared_links, &state.link_names);
-                Ok(ExperimentOutcome { bill: Some(state.bill), shared_links, ..outcome })
+                let series = series_outcome::read(t, &samples).map(Arc::new);
+                Ok(ExperimentOutcome { bill: Some(state.bill), shared_links, series, ..outcome })
             };
             let result = match state.ended.clone() {
                 Some(ending) => Err(ending),

@@ -86,6 +86,7 @@ fn walked(r: &Routed) -> ExperimentOutcome {
             start_ps: row.at,
             ideal_ps,
             fct_ps,
+            retransmissions: None,
         });
     }
     outcome.flows = Arc::new(flows);
@@ -140,6 +141,7 @@ fn flows(r: &Routed) -> ExperimentOutcome {
             start_ps: f.start_ps,
             ideal_ps,
             fct_ps: Some(fct),
+            retransmissions: None,
         });
     }
     outcome.flows = Arc::new(flows);

@@ -6,5 +6,6 @@ pub mod fold_explain;
 pub(crate) mod job_outcomes;
 pub mod outcome;
 pub(crate) mod read_outcome;
+pub mod series_outcome;
 pub(crate) mod serving_outcome;
 pub mod timeline;

@@ -10,6 +10,7 @@ use hyperfold_llm::workload::program::Workload;
 use hyperfold_llm::workload::serving::{BoundTimes, PoolRole};
 
 use crate::outcomes::breakdown::Breakdown;
+use crate::outcomes::series_outcome::SeriesOutcome;
 use crate::programs::planner::LongestCollective;
 
 /// The outcome of one flow.
@@ -29,6 +30,8 @@ pub struct FlowOutcome {
     pub ideal_ps: u64,
     /// Time from start to the last ACK at the sender, ps; `None`: it did not finish.
     pub fct_ps: Option<u64>,
+    /// Data packets that were sent again; `None`: there were no packets, or those of several messages cannot be told apart.
+    pub retransmissions: Option<u64>,
 }
 
 /// The outcome of one direction of a link.
@@ -77,6 +80,8 @@ pub struct ExperimentOutcome {
     pub links: Vec<LinkOutcome>,
     /// RTT samples as (flow id, time in ps, round-trip time in ps), sorted by flow.
     pub rtts: Vec<(u32, u64, u64)>,
+    /// Samples over time, if the configuration asks for them.
+    pub series: Option<Arc<SeriesOutcome>>,
     /// Iteration of the program; with several jobs, of the first one that is no background job.
     pub iteration: Option<Iteration>,
     /// Outcome of inference; with several jobs, of the first job that serves.

@@ -39,6 +39,7 @@ pub(crate) fn read(
         let first = row.usize() * cap;
         rtts[first..first + (tx.rtt_n as usize).min(cap)].iter()
     };
+    let again = if flow_level { None } else { Some(sent_again(rows)) };
     let mut flows = Vec::with_capacity(infos.len());
     for f in infos {
         let mut start_ps = f.start_ps;
@@ -56,8 +57,13 @@ pub(crate) fn read(
             }
         };
         out.makespan_ps = out.makespan_ps.max(fct_ps.map_or(0, |fct| start_ps + fct));
+        let retransmissions = again.as_ref().and_then(|again| match f.carried {
+            FlowCarrier::Inside => Some(0),
+            FlowCarrier::Alone(row) => Some(again[row.usize()].packets),
+            FlowCarrier::Message(task) => again[rows.tasks[task].flow.usize()].of_each_message(),
+        });
         let FlowInfo { id, src, dst, bytes, ideal_ps, .. } = *f;
-        flows.push(FlowOutcome { id, src, dst, bytes, start_ps, ideal_ps, fct_ps });
+        flows.push(FlowOutcome { id, src, dst, bytes, start_ps, ideal_ps, fct_ps, retransmissions });
     }
     out.flows = Arc::new(flows);
     if let Some(job) = job {
@@ -85,9 +91,7 @@ pub(crate) fn read(
         out.serving = out.jobs.iter().find_map(|job| job.serving.clone());
         out.peak_memory_bytes = out.jobs.iter().filter_map(|job| job.peak_memory_bytes).max();
     }
-    if !flow_level {
-        out.retransmissions = retransmissions(rows);
-    }
+    out.retransmissions = again.iter().flatten().map(|qp| qp.packets).sum();
     for (nic, name) in rows.nics.iter().zip(link_names) {
         out.packet_hops += nic.hops;
         out.pfc_pauses += nic.pauses as u64;
@@ -122,19 +126,36 @@ pub(crate) fn read(
     out
 }
 
-/// Counts the data packets that queue pairs sent more often than once. Packets never span two messages, and are the same when they are sent again.
-fn retransmissions(rows: OutcomeRows) -> u64 {
+/// Data packets that a queue pair sent more often than once.
+#[derive(Clone, Copy)]
+struct SentAgain {
+    /// Number of times that a packet was sent again.
+    packets: u64,
+    /// Number of messages that were posted; 0: it is a flow.
+    messages: u64,
+}
+
+impl SentAgain {
+    /// Returns the count of each of its messages. `None`: some were sent again, and several messages share the counter.
+    fn of_each_message(self) -> Option<u64> {
+        (self.packets == 0 || self.messages == 1).then_some(self.packets)
+    }
+}
+
+/// Counts the data packets that each queue pair sent more often than once. Packets never span two messages, and are the same when they are sent again.
+fn sent_again(rows: OutcomeRows) -> Vec<SentAgain> {
     let packets = |bytes: u64| bytes.div_ceil(u64::from(rows.exp.payload.max(1)));
-    // Packets and bytes that were posted, by queue pair. Its size counts more bytes where messages begin at multiples of the payload.
-    let mut posted = vec![(0u64, 0u64); rows.tx.len()];
+    // Messages, packets and bytes that were posted, by queue pair. Its size counts more bytes where messages begin at multiples of the payload.
+    let mut posted = vec![(0u64, 0u64, 0u64); rows.tx.len()];
     for message in rows.tasks.iter().filter(|t| t.flags & task::MESSAGE != 0 && t.at != NEVER) {
         let sums = &mut posted[message.flow.usize()];
-        *sums = (sums.0 + packets(message.bytes), sums.1 + message.bytes);
+        *sums = (sums.0 + 1, sums.1 + packets(message.bytes), sums.2 + message.bytes);
     }
-    let again = |(tx, &posted): (&FlowTx, &(u64, u64))| {
+    let again = |(tx, &(messages, needed, bytes)): (&FlowTx, &(u64, u64, u64))| {
         // A queue pair without messages is a flow.
-        let (needed, bytes) = if posted.0 == 0 { (packets(tx.size), tx.size) } else { posted };
-        if tx.sent_bytes > bytes { u64::from(tx.n_sent.wrapping_sub(needed as u32)) } else { 0 }
+        let (needed, bytes) = if messages == 0 { (packets(tx.size), tx.size) } else { (needed, bytes) };
+        let packets = if tx.sent_bytes > bytes { u64::from(tx.n_sent.wrapping_sub(needed as u32)) } else { 0 };
+        SentAgain { packets, messages }
     };
-    rows.tx.iter().zip(&posted).map(again).sum()
+    rows.tx.iter().zip(&posted).map(again).collect()
 }

@@ -9,7 +9,7 @@ use std::time::Instant;
 use hyperfold_base::budget;
 use hyperfold_columns::{NEVER, Tables, TaskIdx, status};
 use hyperfold_config::spec::Config;
-use hyperfold_engine::{cpu, go_on, is_final, packet_hops};
+use hyperfold_engine::{cpu, go_on, is_final, packet_hops, stops};
 use hyperfold_flow::is_flow_level;
 use hyperfold_llm::workload::lower::OpTimes;
 use hyperfold_network::topology::Network;
@@ -172,6 +172,7 @@ pub fn record(
     can_run(config, &prepared)?;
     let mut tables = prepared.built.tables;
     let mut t = tables.view();
+    stops::stop_sampling(&mut t);
     let links = link_names(&prepared.network, &prepared.built.end_arcs);
     let mut looks = Looks::new(&t, recorded);
     let mut cut = simulate(&mut t, config, recorded, stop, &mut looks);

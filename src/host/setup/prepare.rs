@@ -14,6 +14,7 @@ use hyperfold_network::topology::Network;
 
 use crate::estimates::worked_out::RanksWithTasks;
 use crate::outcomes::flow_info::{FlowCarrier, FlowInfo, ideal_ps, messages, nvlink_ps};
+use crate::outcomes::series_outcome;
 use crate::programs::job::Job;
 use crate::setup::error::PrepareError;
 use crate::setup::host_memory::world_bytes;
@@ -56,9 +57,9 @@ pub struct Prepared {
 
 impl Prepared {
     /// Approximate host memory while it is simulated and its results are written, bytes: twice its size in a batch. Measured: 19.6 GiB for 16.8 million flows
-    /// between 4,096 hosts, of which tables are 9.9.
+    /// between 4,096 hosts, of which tables are 9.9. Samples over time come on top.
     pub fn peak_bytes(&self) -> u64 {
-        2 * self.host_bytes()
+        2 * self.host_bytes() + series_outcome::expected_bytes(&self.built.tables)
     }
 
     /// Whether simulating it takes seconds, if nothing repeats.
@@ -207,6 +208,7 @@ pub(crate) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
         flow_level: config.is_flow_level(),
         links: config.output.links,
         rtt_cap: if config.output.rtt && !config.is_flow_level() { RTT_SAMPLES } else { 0 },
+        series: config.output.series,
         step_divisor: 1,
         time_limit_ps: config.limits.sim_ps.unwrap_or(u64::MAX),
     };

@@ -202,6 +202,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         CrossingFlows { flows: &packet_flows, paths: &paths, own_paths: &own_paths, lanes: &lanes, policy: &*policy };
     let changes = network_changes(config, &network, &outages, &crossing, &transport, &mut notes);
     notes.extend(slow_link_notes(config, &network, &paths));
+    notes.extend(sampled_packets(config, job.is_some()));
     notes.extend(several_paths(config, &paths));
     if !config.is_flow_level() {
         notes.extend(marking::unmarked(&network, &transport, first_host_rate(&network), &paths));
@@ -244,6 +245,16 @@ fn detour(
             flow.src_rank, flow.dst_rank, flow.id
         );
         PrepareError::Config(Conflict { job: None, key: KeyId::Outages, why })
+    })
+}
+
+/// Returns a note if packets would be skipped, but are simulated because they are sampled over time.
+fn sampled_packets(config: &Config, has_job: bool) -> Option<String> {
+    (config.output.series.is_some() && has_job && config.folding().is_some()).then(|| {
+        format!(
+            "output.series samples every packet: nothing is skipped, as with fidelity.fast_forward = \"off\" instead of \"{}\"",
+            config.values.text(KeyId::FastForward)
+        )
     })
 }
 

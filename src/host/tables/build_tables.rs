@@ -7,11 +7,12 @@ use bytemuck::Zeroable;
 use hyperfold_base::budget;
 use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use hyperfold_columns::{
-    EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, NetworkChanges, Nic, NicIdx,
-    OwnedTables, Packet, PacketDetails, PacketIdx, PathSpan, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT,
-    SHARED_HEADER, Switch, SwitchIdx, TableChange, TaskIdx, Wire, mode, psn, task,
+    EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx, OwnedTables, Packet,
+    PacketDetails, PacketIdx, PathSpan, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT, SHARED_HEADER, Switch,
+    SwitchIdx, TableChange, TaskIdx, TimeSeries, Wire, psn, task,
 };
-use hyperfold_engine::grow;
+use hyperfold_config::spec::SeriesKeys;
+use hyperfold_engine::{grow, stops};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::changes::NetworkChange;
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind};
@@ -108,12 +109,17 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     grow::first_fill(&mut t.view(), &fill);
     changes(&mut t, case, &ends, &mut choices, &flow_rows);
     lengths(&mut t)?;
+    if let Some(keys) = case.options.series {
+        let SeriesKeys { links, flows, interval_ps, cap } = keys;
+        t.series = TimeSeries { links, flows, interval: interval_ps, cap: cap as usize, ..TimeSeries::default() };
+    }
+    stops::begin(&mut t.view());
     let now = t.clocks.iter().copied().min().unwrap_or(NEVER);
     t.exps[0].now = if now == NEVER { 0 } else { now };
     Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs })
 }
 
-/// Stores the changes of the network, with their new paths. The experiment stops first at the time of the first change.
+/// Stores the changes of the network, with their new paths.
 fn changes(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, choices: &mut PathChoices, flow_rows: &[FlowIdx]) {
     if case.changes.is_empty() {
         return;
@@ -132,11 +138,7 @@ fn changes(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, choices: &mut Pa
         };
         (timed.time_ps, row_change)
     });
-    let list: Vec<(u64, TableChange)> = list.collect();
-    let e = &mut t.exps[0];
-    e.modes |= mode::CHANGES;
-    t.changes = NetworkChanges { list, next: 0, time_limit: e.time_limit };
-    e.time_limit = e.time_limit.min(t.changes.list[0].0);
+    t.changes.list = list.collect();
 }
 
 /// Fills the bits of packets in any order, with the range that the transport gives, or one of four bandwidth-delay products.

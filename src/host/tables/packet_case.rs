@@ -3,6 +3,7 @@
 //! Layer: host. Types only; `build` and `build_tasks` build tables from them.
 
 use hyperfold_columns::NEVER;
+use hyperfold_config::spec::SeriesKeys;
 use hyperfold_llm::workload::Flow;
 use hyperfold_llm::workload::tasks::TaskGraph;
 use hyperfold_network::changes::TimedChange;
@@ -54,6 +55,8 @@ pub struct BuildOptions {
     pub links: bool,
     /// RTT samples kept per flow (even); 0 for none.
     pub rtt_cap: u32,
+    /// Samples over time; `None`: none are taken. Flow level has none.
+    pub series: Option<SeriesKeys>,
     /// Divides the length of steps. Changes only the run time; a test relies on that.
     pub step_divisor: u64,
     /// End of simulated time, ps.
@@ -62,6 +65,14 @@ pub struct BuildOptions {
 
 impl Default for BuildOptions {
     fn default() -> Self {
-        BuildOptions { exp_id: 0, flow_level: false, links: false, rtt_cap: 0, step_divisor: 1, time_limit_ps: NEVER }
+        BuildOptions {
+            exp_id: 0,
+            flow_level: false,
+            links: false,
+            rtt_cap: 0,
+            series: None,
+            step_divisor: 1,
+            time_limit_ps: NEVER,
+        }
     }
 }

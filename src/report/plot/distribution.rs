@@ -10,7 +10,7 @@ use super::figure::{AxisScale, Figure, FigureAxis, FigurePoint, Form, Series};
 use super::quantity::Quantity;
 
 /// Names of the available distributions.
-pub const DISTRIBUTIONS: [&str; 3] = ["fct", "bytes", "rtt"];
+pub const DISTRIBUTIONS: [&str; 4] = ["fct", "slowdown", "bytes", "rtt"];
 /// Maximum number of steps of a series. If there are more values, this many quantiles are drawn.
 const MAX_STEPS: usize = 2000;
 
@@ -43,13 +43,28 @@ pub fn figure_of_distribution(run: &RunColumns, asked: &DistributionFigure) -> R
         (Some(row), Some(v)) => values[labels.of_row[row]].push(v),
     };
     let ns = |ps: u64| ps as f64 / 1e3;
-    let (file, key, name, written): (_, _, _, Result<bool, ReadError>) = match asked.of.as_str() {
-        "bytes" => ("flows.csv", "output.flows", "bytes", run.each_flow(|id, flow| take(id, Some(flow.bytes as f64)))),
-        "rtt" => ("rtt.csv", "output.rtt", "rtt_ns", run.each_rtt(|id, sample| take(id, Some(ns(sample.rtt.0))))),
-        _ => ("flows.csv", "output.flows", "fct_ns", run.each_flow(|id, flow| take(id, flow.fct.map(|t| ns(t.0))))),
+    let (file, setting, name, written): (_, _, _, Result<bool, ReadError>) = match asked.of.as_str() {
+        "bytes" => {
+            ("flows.csv", "output.flows = true", "bytes", run.each_flow(|id, flow| take(id, Some(flow.bytes as f64))))
+        }
+        "slowdown" => (
+            "flows.csv",
+            "output.flows = true",
+            "fct_slowdown_p50",
+            run.each_flow(|id, flow| take(id, flow.measures.slowdown.map(|s| s.0 as f64 / 1e6))),
+        ),
+        "rtt" => {
+            ("rtt.csv", "output.rtt = true", "rtt_ns", run.each_rtt(|id, sample| take(id, Some(ns(sample.rtt.0)))))
+        }
+        _ => (
+            "flows.csv",
+            "output.flows = true",
+            "fct_ns",
+            run.each_flow(|id, flow| take(id, flow.fct.map(|t| ns(t.0)))),
+        ),
     };
     if !written? {
-        return Err(PlotError::NotWritten { dir: run.path.display().to_string(), file, key });
+        return Err(PlotError::NotWritten { dir: run.path.display().to_string(), file, setting });
     }
     let series: Vec<Series> = labels
         .names
@@ -65,6 +80,7 @@ pub fn figure_of_distribution(run: &RunColumns, asked: &DistributionFigure) -> R
     let quantity_name = match asked.of.as_str() {
         "bytes" => "size of flows",
         "rtt" => "round-trip time",
+        "slowdown" => "slowdown of flows",
         _ => "flow completion time",
     };
     let mut notes = Vec::new();

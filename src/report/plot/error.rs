@@ -34,14 +34,14 @@ pub enum PlotError {
         why: String,
     },
     /// The run did not write a file that the figure needs.
-    #[error("{dir}: there is no {file}; run the sweep with `{key} = true` for it")]
+    #[error("{dir}: there is no {file}; run the sweep with `{setting}` for it")]
     NotWritten {
         /// Folder of the run.
         dir: String,
         /// Name of the file.
         file: &'static str,
-        /// Key that asks for it.
-        key: &'static str,
+        /// Setting that asks for it, as a sweep file has it.
+        setting: &'static str,
     },
     /// No row has a value to draw; the text says why.
     #[error("{0}")]

@@ -1,6 +1,6 @@
 //! Figures of a folder's columns, which `hyperfold plot` draws as SVG or PNG.
 //!
-//! Layer: plot, beside report. [`columns`] and [`distribution`] make a [`Figure`] of results, [`layout`] makes shapes of it, and [`svg`] and [`png`] write
+//! Layer: plot, beside report. [`columns`], [`distribution`] and [`over_time`] make a [`Figure`] of results, [`layout`] makes shapes of it, and [`svg`] and [`png`] write
 //! these. The same results give the same bytes on every machine, because the font is part of the program and nothing is asked of the system. It opens no file
 //! for writing and prints nothing.
 
@@ -12,6 +12,7 @@ mod filter;
 mod font;
 mod layout;
 mod network;
+mod over_time;
 mod paint;
 mod png;
 mod quantity;
@@ -28,6 +29,7 @@ pub use error::PlotError;
 pub use figure::Figure;
 pub use filter::keep_rows;
 pub use network::{NetworkPicture, network_picture};
+pub use over_time::{OVER_TIME, OverTimeFigure, figure_over_time};
 
 impl Figure {
     /// Adds text to the note below the title. Does nothing if the text is empty.

@@ -2,7 +2,9 @@
 
 use super::*;
 use hyperfold_results::read::fixture;
-use hyperfold_results::{Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, Ps, RunColumns, StatsRecord};
+use hyperfold_results::{
+    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowMeasures, FlowRecord, Micro, Ps, RunColumns, StatsRecord,
+};
 
 const HOSTILE: &str = "</text><script>alert(1)</script>\u{202e}\u{1b}[2J&\"'";
 
@@ -29,6 +31,10 @@ fn folder(dir: &std::path::Path, names: [&str; 2]) -> RunColumns {
             bytes: 1000,
             start: Ps(0),
             fct: (k != 3).then_some(Ps(1_000_000 * u64::from(k + 1))),
+            measures: FlowMeasures {
+                slowdown: (k != 3).then_some(Micro(1_000_000 + 250_000 * u64::from(k))),
+                retransmissions: Some(0),
+            },
         };
         experiments.push(Finished {
             record,
@@ -139,6 +145,13 @@ fn distributions_are_of_flows() {
     let last = figure.series[1].points.last().unwrap();
     assert_eq!((last.x, last.y, figure.series[1].points.len()), (3000.0, 1.0, 4));
     assert_eq!(figure.note, "12 unfinished flows left out");
+    let slowdowns = figure_of_distribution(&run, &distribution("slowdown", &["cc"])).unwrap();
+    let points: Vec<(f64, f64)> = slowdowns.series[0].points.iter().map(|p| (p.x, p.y)).collect();
+    assert_eq!(points.last(), Some(&(1.5, 1.0)), "{points:?}");
+    assert_eq!(
+        (slowdowns.note.as_str(), slowdowns.x.label.as_str()),
+        ("12 unfinished flows left out", "slowdown of flows")
+    );
     let svg = svg(&figure);
     for text in ["n: flow completion time", "flow completion time (us)", "cumulative share of flows (%)", "100"] {
         assert!(texts(&svg).contains(&text), "{text}: {svg}");

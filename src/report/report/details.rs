@@ -53,7 +53,7 @@ pub struct ExperimentLinks {
     pub utilisation: Vec<String>,
     /// Largest queues of the links in descending order, in the same form.
     pub queue: Vec<String>,
-    /// The busiest links, with all columns of the file.
+    /// The busiest links, with all columns of the file but their ends.
     pub busiest: Vec<Vec<String>>,
     /// Sketch of the network. `None`: it was not asked for, or the links have other names.
     pub sketch: Option<Sketch>,
@@ -163,6 +163,8 @@ pub fn links(dir: &Path, wanted: &[u64], sketched: &[u64]) -> Result<Option<Exce
     const LINK: usize = 1;
     const UTILISATION: usize = 3;
     const QUEUE: usize = 4;
+    const DROPS: usize = 8;
+    const CAPACITY: usize = 11;
     excerpt(dir, "links.csv", wanted, |rows| {
         let falling = |column: usize| {
             let mut sorted: Vec<(f64, usize)> = rows.iter().map(|r| value(&text(r, column))).zip(0..).collect();
@@ -174,7 +176,8 @@ pub fn links(dir: &Path, wanted: &[u64], sketched: &[u64]) -> Result<Option<Exce
             (0..n).map(|cell| text(&rows[order[order.len() * cell / n]], column)).collect()
         };
         let (busy, full) = (falling(UTILISATION), falling(QUEUE));
-        let named = |&row: &usize| (1..rows[row].len()).map(|c| text(&rows[row], c)).collect();
+        let shown = (LINK..=DROPS).chain([CAPACITY]);
+        let named = |&row: &usize| shown.clone().map(|c| text(&rows[row], c)).collect();
         let sketch = || {
             let named: Vec<(String, f64)> =
                 rows.iter().map(|r| (text(r, LINK), value(&text(r, UTILISATION)))).collect();

@@ -7,7 +7,8 @@ use std::path::PathBuf;
 
 use super::super::declare::{BadField, Declared, TextRow};
 use super::super::job_record::{JobRecord, SharedLinkRecord};
-use super::super::network_record::{FlowRecord, LinkPackets, LinkRecord, RttRecord};
+use super::super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord, RttRecord};
+use super::super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::super::stats_record::{FoldingRecord, StatsRecord};
 use super::{ReadError, RunColumns};
 use crate::meter::memory_meter;
@@ -26,7 +27,7 @@ impl RunColumns {
     /// The file is damaged.
     pub fn each_flow(&self, mut each: impl FnMut(u64, FlowRecord)) -> Result<bool, ReadError> {
         self.each("flows.csv", |exp_id, row| {
-            each(exp_id, FlowRecord::read(row)?);
+            each(exp_id, flow(row)?);
             Ok(Go::On)
         })
     }
@@ -53,6 +54,28 @@ impl RunColumns {
         })
     }
 
+    /// Calls `each` with every row of `series_links.csv`, in order. Returns false if the run wrote no such file.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn each_link_sample(&self, mut each: impl FnMut(u64, LinkSampleRecord)) -> Result<bool, ReadError> {
+        self.each("series_links.csv", |exp_id, row| {
+            each(exp_id, LinkSampleRecord::read(row)?);
+            Ok(Go::On)
+        })
+    }
+
+    /// Calls `each` with every row of `series_flows.csv`, in order. Returns false if the run wrote no such file.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn each_flow_sample(&self, mut each: impl FnMut(u64, FlowSampleRecord)) -> Result<bool, ReadError> {
+        self.each("series_flows.csv", |exp_id, row| {
+            each(exp_id, FlowSampleRecord::read(row)?);
+            Ok(Go::On)
+        })
+    }
+
     /// Calls `each` with every row of `stats.csv`, in order. Returns false if there is no such file.
     ///
     /// # Errors
@@ -69,7 +92,7 @@ impl RunColumns {
     /// # Errors
     /// The file is damaged.
     pub fn flows_of(&self, exp_id: u64) -> Result<Option<Vec<FlowRecord>>, ReadError> {
-        self.of("flows.csv", exp_id, FlowRecord::read)
+        self.of("flows.csv", exp_id, flow)
     }
 
     /// Returns one experiment's links; `None` if the run wrote no `links.csv`.
@@ -154,10 +177,16 @@ impl RunColumns {
     }
 }
 
-/// Reads a row of `links.csv`. Without packets, columns about them are empty.
+/// Reads a row of `flows.csv`.
+fn flow(row: &TextRow) -> Result<FlowRecord, BadField> {
+    Ok(FlowRecord { measures: FlowMeasures::read(row)?, ..FlowRecord::read(row)? })
+}
+
+/// Reads a row of `links.csv`. Without packets, columns about them are empty; files of earlier builds lack those of its ends.
 fn link(row: &TextRow) -> Result<LinkRecord, BadField> {
     let packets = if row.text("max_queue_bytes").is_empty() { None } else { Some(LinkPackets::read(row)?) };
-    Ok(LinkRecord { packets, ..LinkRecord::read(row)? })
+    let ends = if row.text("capacity_gbps").is_empty() { None } else { Some(LinkEnds::read(row)?) };
+    Ok(LinkRecord { packets, ends, ..LinkRecord::read(row)? })
 }
 
 /// Reads a row of `stats.csv`.

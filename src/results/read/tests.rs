@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::*;
 use crate::{
-    Axis, ColumnSets, ExperimentRecord, Finished, FlowRecord, LinkPackets, LinkRecord, Micro, Ps, RttRecord,
-    StatsRecord,
+    Axis, ColumnSets, ExperimentRecord, Finished, FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord, Micro,
+    Ps, RttRecord, StatsRecord,
 };
 
 fn axes() -> Vec<Axis> {
@@ -40,6 +40,7 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             bytes: 7,
             start: Ps(1_001),
             fct: (k > 0).then_some(Ps(2_500)),
+            measures: FlowMeasures { slowdown: (k > 0).then_some(Micro(1_250_000)), retransmissions: Some(k.into()) },
         };
         let link = LinkRecord {
             link: "0->1".into(),
@@ -52,6 +53,7 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
                 pfc_pauses: 4,
                 drops: 5,
             }),
+            ends: Some(LinkEnds { source: "0".into(), target: "1".into(), capacity_gbps: Micro(400_000_000) }),
         };
         let rtt = vec![RttRecord { flow_id: 1, sample: Ps(1), rtt: Ps(2) }];
         let stats = StatsRecord { audit_fct_error: (n == 0).then_some(0.25), wall_s: 0.5, ..StatsRecord::default() };

@@ -202,11 +202,14 @@ fn same_result(a: &Finished, b: &Finished) -> bool {
         cluster_congestion,
         cluster_map,
         requests,
+        series_links,
+        series_flows,
         stats: _,
     } = a;
     (record, flows, links, rtt) == (&b.record, &b.flows, &b.links, &b.rtt)
         && (jobs, shared_links, requests) == (&b.jobs, &b.shared_links, &b.requests)
         && (cluster_timeline, cluster_jobs) == (&b.cluster_timeline, &b.cluster_jobs)
+        && (series_links, series_flows) == (&b.series_links, &b.series_flows)
         && (cluster_congestion, cluster_map) == (&b.cluster_congestion, &b.cluster_map)
 }
 

@@ -87,7 +87,11 @@ impl Folding {
     /// Returns the folding of an experiment.
     pub(crate) fn of(config: &Config, has_program: bool) -> Folding {
         let links_fail = config.topology.outages.iter().any(|o| o.down_ps.is_some() || o.up_ps.is_some());
-        if config.output.rtt || links_fail || config.values.is(KeyId::LossRecovery, "selective") {
+        if config.output.rtt
+            || config.output.series.is_some()
+            || links_fail
+            || config.values.is(KeyId::LossRecovery, "selective")
+        {
             return Folding::Off;
         }
         match (config.folding(), config.steady()) {

@@ -66,6 +66,8 @@ fn outputs(sweep: &Sweep) -> Outputs {
         outputs.flows |= output.flows;
         outputs.links |= output.links;
         outputs.rtt |= output.rtt;
+        outputs.series_links |= output.series.is_some_and(|series| series.links);
+        outputs.series_flows |= output.series.is_some_and(|series| series.flows);
         outputs.jobs |= jobs.is_some() && config.cluster_run().is_none();
         let several = jobs.as_ref().is_some_and(|jobs| jobs.jobs.len() > 1);
         outputs.jobs_of_flows |= output.flows && several;

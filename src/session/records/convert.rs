@@ -4,15 +4,17 @@
 
 use crate::records::convert_iteration::measured_iteration;
 use crate::records::convert_jobs::{jobs, shared_links};
+use crate::records::convert_series::series;
 use crate::records::convert_serving::{requests, serving};
+use hyperfold_base::units::BPS_PER_GBPS;
 use hyperfold_config::spec::Config;
 use hyperfold_engine::FoldStats;
 use hyperfold_host::cost::usd_per_mtoken;
-use hyperfold_host::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome};
+use hyperfold_host::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome, nodes_of_link};
 use hyperfold_results::approximate::MESSAGES_UP_TO;
 use hyperfold_results::{
-    ExperimentRecord, Finished, FlowRecord, FoldingRecord, LinkPackets, LinkRecord, Micro, Outputs, Ps, RttRecord,
-    StatsRecord, fct_stats, utilisation,
+    ExperimentRecord, Finished, FlowMeasures, FlowRecord, FoldingRecord, LinkEnds, LinkPackets, LinkRecord, Micro,
+    Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
 };
 use hyperfold_validated::Worth;
 
@@ -36,7 +38,7 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
         wall_s: ended.seconds,
         folding: folding(&folds),
     };
-    let outcome = match ended.result {
+    let mut outcome = match ended.result {
         Ok(outcome) => outcome,
         Err(ending) => {
             let record = match ending {
@@ -57,7 +59,18 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let none = Finished::without_rows(measured(record, &outcome, config), stats);
     let shared_links = if outputs.shared_links { shared_links(&outcome) } else { Vec::new() };
     let requests = if outputs.requests { requests(&outcome, config) } else { Vec::new() };
-    let mut finished = Finished { flows, links, rtt, jobs: jobs(&outcome), shared_links, requests, ..none };
+    let (series_links, series_flows) = series(&mut outcome);
+    let mut finished = Finished {
+        flows,
+        links,
+        rtt,
+        jobs: jobs(&outcome),
+        shared_links,
+        requests,
+        series_links,
+        series_flows,
+        ..none
+    };
     let message_error = finished.stats.folding.carried_messages_error;
     if message_error > MESSAGES_UP_TO || finished.stats.steady_error.is_some_and(|error| error > MESSAGES_UP_TO) {
         without_messages(&mut finished.record);
@@ -176,7 +189,20 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> 
 }
 
 fn flow(f: &FlowOutcome) -> FlowRecord {
-    FlowRecord { flow_id: f.id, src: f.src, dst: f.dst, bytes: f.bytes, start: Ps(f.start_ps), fct: f.fct_ps.map(Ps) }
+    FlowRecord {
+        flow_id: f.id,
+        src: f.src,
+        dst: f.dst,
+        bytes: f.bytes,
+        start: Ps(f.start_ps),
+        fct: f.fct_ps.map(Ps),
+        measures: FlowMeasures { slowdown: slowdown(f), retransmissions: f.retransmissions },
+    }
+}
+
+/// Completion time over the time at line rate on an idle network; `None`: unfinished, or that time is 0.
+pub(crate) fn slowdown(f: &FlowOutcome) -> Option<Micro> {
+    f.fct_ps.filter(|_| f.ideal_ps > 0).map(|fct| Micro::ratio(fct.into(), f.ideal_ps.into()))
 }
 
 /// Utilisation of a link's rate from 0 to the makespan. Bytes after the last completion (duplicates in flight) count too, so it is capped at 1.
@@ -187,6 +213,7 @@ fn share(l: &LinkOutcome, span_ps: u64) -> Micro {
 fn link(l: &LinkOutcome, span_ps: u64, packets: bool) -> LinkRecord {
     // Units of 1024 byte-ps over ps, in millionths of a byte.
     let mean = (l.queue_area as u128 * 1024 * 1_000_000).checked_div(span_ps as u128).unwrap_or(0);
+    let (source, target) = nodes_of_link(&l.name);
     LinkRecord {
         link: l.name.clone(),
         bytes: l.bytes,
@@ -197,6 +224,11 @@ fn link(l: &LinkOutcome, span_ps: u64, packets: bool) -> LinkRecord {
             ecn_marks: l.marks,
             pfc_pauses: l.pauses,
             drops: l.drops,
+        }),
+        ends: Some(LinkEnds {
+            source: source.to_string(),
+            target: target.to_string(),
+            capacity_gbps: Micro::ratio(l.rate_bps.into(), BPS_PER_GBPS.into()),
         }),
     }
 }

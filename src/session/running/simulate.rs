@@ -394,7 +394,7 @@ impl<'a> Findings<'a> {
             && self.remembered == 0
         {
             messages.push(format!(
-                "--memo {}: nothing to remember; what is remembered are folded task graphs (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\", no output.rtt, no transport.loss_recovery = \"selective\", no topology.outages, one path a flow)",
+                "--memo {}: nothing to remember; what is remembered are folded task graphs (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\", no output.rtt, no output.series, no transport.loss_recovery = \"selective\", no topology.outages, one path a flow)",
                 path.display()
             ));
         }

@@ -45,6 +45,8 @@ fn every_number_is_that_of_the_parquet_file() {
             iterations: false,
             serving: false,
             requests: false,
+            series_links: false,
+            series_flows: false,
         };
         Folder { training, replicas, outputs, ..Folder::of(experiments) }.write(&dir);
         let page = report::write(&dir).unwrap();

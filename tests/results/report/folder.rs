@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use hyperfold_results::{
-    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowRecord, LinkPackets, LinkRecord, Manifest, Micro, Outcome,
-    Outputs, Ps, ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
+    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord,
+    Manifest, Micro, Outcome, Outputs, Ps, ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
 };
 
 /// What a folder holds.
@@ -163,6 +163,7 @@ impl Folder {
             bytes: 1000,
             start: Ps(0),
             fct: (flow_id != 9).then_some(Ps(base / (10 - u64::from(flow_id % 10)))),
+            measures: FlowMeasures::default(),
         };
         let link = |at: u64| LinkRecord {
             link: format!("host{at}->leaf{}", at % 8),
@@ -174,6 +175,11 @@ impl Folder {
                 ecn_marks: at,
                 pfc_pauses: 0,
                 drops: 0,
+            }),
+            ends: Some(LinkEnds {
+                source: format!("host{at}"),
+                target: format!("leaf{}", at % 8),
+                capacity_gbps: Micro(400_000_000),
             }),
         };
         Finished {

@@ -38,6 +38,8 @@ const ALL: Outputs = Outputs {
     iterations: false,
     serving: false,
     requests: false,
+    series_links: false,
+    series_flows: false,
 };
 
 /// The texts of a table's column: all digits, where the cell shows fewer.

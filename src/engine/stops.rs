@@ -1,0 +1,79 @@
+//! Stops of an experiment at given times, at which the host changes its network ([`super::changes`]) or takes samples ([`super::series`]).
+//!
+//! Until its next stop, that time is the time limit of the experiment. So no system knows of stops, and every engine makes them. Everything before that time
+//! is done then, and nothing at it or after it.
+
+use crate::grow::{TooManyPackets, grow};
+use crate::{changes, series};
+use hyperfold_columns::{NEVER, Tables, TimeSeries, mode, status};
+
+/// Prepares the first stop: the tables hold the state at time 0, and the time limit is that of the experiment.
+pub fn begin(t: &mut Tables) {
+    let limit = t.exps[0].time_limit;
+    if t.changes.next_time().is_some() {
+        t.exps[0].modes |= mode::CHANGES;
+        t.changes.time_limit = limit;
+    }
+    if t.series.is_on() {
+        t.exps[0].modes |= mode::SAMPLED;
+        t.series.time_limit = limit;
+        series::begin(t);
+    }
+    t.exps[0].time_limit = next_limit(t, limit);
+}
+
+/// Whether the experiment has stopped for the host.
+pub fn is_due(t: &Tables) -> bool {
+    t.exps.first().is_some_and(|e| match e.status {
+        status::TIME_LIMIT => t.changes.next_time().is_some() || sample_is_due(t),
+        // The last sample is taken when the outcome is read.
+        status::DONE => t.changes.next_time().is_some(),
+        _ => false,
+    })
+}
+
+/// Takes the samples and makes the changes for which the experiment has stopped, and lets it go on. `packet_limit` is the maximum number of its packet records.
+///
+/// PRECONDITION: `t` holds one experiment, and [`is_due`].
+///
+/// # Errors
+/// It needs more records.
+pub fn pass(t: &mut Tables, packet_limit: u64) -> Result<(), TooManyPackets> {
+    let limit = if t.series.is_on() { t.series.time_limit } else { t.changes.time_limit };
+    let change = t.changes.next_time();
+    // An experiment without events is at the time of its next change.
+    let now = match t.exps[0].status {
+        status::DONE => change.unwrap_or(NEVER),
+        _ => t.exps[0].now,
+    };
+    // A sample sees what was before its time, and a change comes first at its time.
+    series::take_until(t, now.min(change.unwrap_or(NEVER)).min(limit));
+    if let Some(time) = change.filter(|&time| time <= now || limit <= now) {
+        changes::make(t, time);
+    }
+    t.exps[0].time_limit = next_limit(t, limit);
+    if t.exps[0].now >= limit && t.changes.next_time().is_none() && change.is_none() {
+        return Ok(());
+    }
+    // Pools may be short too: the stop at a time limit hides that.
+    grow(t, packet_limit)
+}
+
+/// Takes no more samples, and forgets those that were taken.
+pub fn stop_sampling(t: &mut Tables) {
+    if t.series.is_on() {
+        let limit = t.series.time_limit;
+        t.series = TimeSeries::default();
+        t.exps[0].time_limit = next_limit(t, limit);
+    }
+}
+
+/// Whether there is a sample to be taken before the experiment goes on.
+fn sample_is_due(t: &Tables) -> bool {
+    t.series.next_time().is_some_and(|time| time <= t.exps[0].now && time < t.series.time_limit)
+}
+
+/// Time of the next stop, `limit` at the latest.
+fn next_limit(t: &Tables, limit: u64) -> u64 {
+    [t.changes.next_time(), t.series.next_time()].into_iter().flatten().fold(limit, u64::min)
+}
