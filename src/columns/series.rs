@@ -52,6 +52,8 @@ pub struct SeriesSample {
 pub struct TimeSeries {
     /// Whether link ends are sampled.
     pub links: bool,
+    /// Whether each link end is sampled; empty: all are.
+    pub sampled_ends: Vec<bool>,
     /// Whether queue pairs are sampled.
     pub flows: bool,
     /// Time from one sample time to the next, in ps. It doubles when there are too many samples.

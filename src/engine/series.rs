@@ -41,7 +41,7 @@ fn take_sample(t: &mut Tables) {
     let mut sample = SeriesSample { number: series.next, ..SeriesSample::default() };
     if series.links {
         for (end, before) in ends(t).zip(&mut series.ends_before) {
-            if end != *before {
+            if end != *before && series.sampled_ends.get(end.end.usize()).is_none_or(|is_sampled| *is_sampled) {
                 *before = end;
                 sample.ends.push(end);
             }

@@ -29,7 +29,7 @@ pub mod tables;
 
 pub use batches::devices::{Worker, run_on_devices};
 pub use batches::runner::{MAX_FOLDED_PER_THREAD, RunEvent, RunOptions, run};
-pub use batches::world::{Batch, Ended, Limits, nodes_of_link};
+pub use batches::world::{Batch, Ended, Limits};
 pub use estimates::estimate::estimate;
 pub use outcomes::outcome::{
     Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, JobTimes, LinkOutcome, PoolOutcome, RequestOutcome,
@@ -45,6 +45,7 @@ pub use programs::training::TrainingSetup;
 pub use setup::error::{BuildError, JobError, PrepareError, SetupError};
 pub use setup::experiment::QueuedExperiment;
 pub use setup::kept::{KeptExperiment, KeptExperiments, prepare_to_keep};
+pub use setup::link_names::nodes_of_link;
 pub use setup::memory_refusal::MemoryRefusal;
 pub use setup::network::cluster_network;
 pub use setup::own_routing::{named_routing_policy, register_routing_policy};

@@ -153,6 +153,23 @@ fn the_interval_doubles_when_there_are_too_many_samples() {
 }
 
 #[test]
+fn links_can_be_chosen() {
+    let all = ran(&incast("", "\"transport.cc\" = [\"dcqcn\"]"));
+    let chosen = ran(&incast(", series_links = [\"leaf0->host0\", \"spine1\"]", "\"transport.cc\" = [\"dcqcn\"]"));
+    let rows = |folder: &Folder| -> Vec<String> {
+        let is_chosen = |line: &&str| line.contains(",leaf0->host0,") || line.contains("spine1");
+        folder.text("out/series_links.csv").lines().filter(is_chosen).map(str::to_string).collect()
+    };
+    assert_eq!(rows(&chosen), rows(&all));
+    assert_eq!(rows(&chosen).len() + 1, chosen.text("out/series_links.csv").lines().count(), "and no others");
+    assert!(rows(&all).len() > 200 && chosen.bytes("out/series_flows.csv") == all.bytes("out/series_flows.csv"));
+    let ran = chosen.run(&["run", "s.toml", "--out", "x", "--set", "output.series_links=\"leaf0->hots0\""]);
+    let why = "`leaf0->hots0`: no link and no node is called so; links.csv has their names, such as `leaf0->host0`";
+    let said = ran.stderr + &ran.stdout + &std::fs::read_to_string(chosen.file("x/failed.csv")).unwrap_or_default();
+    assert!(ran.code != 0 && said.contains(why), "{said}");
+}
+
+#[test]
 fn what_has_no_packets_is_refused() {
     for (set, why) in [
         (

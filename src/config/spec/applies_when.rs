@@ -152,7 +152,7 @@ const OF_ITERATIONS: [&str; 3] = ["routing", "transport", "fidelity"];
 /// Keys of other sections that `fidelity.mode = "job"` reads only if it simulates iterations.
 const OF_ITERATIONS_TOO: [KeyId; 3] = [KeyId::LinkDelayNs, KeyId::SwitchLatencyNs, KeyId::BufferMib];
 /// Keys of other sections that `fidelity.mode = "job"` does not read.
-const OF_PACKETS_TOO: [KeyId; 24] = [
+const OF_PACKETS_TOO: [KeyId; 25] = [
     KeyId::Outages,
     KeyId::RerouteUs,
     KeyId::BaseTimeNs,
@@ -173,6 +173,7 @@ const OF_PACKETS_TOO: [KeyId; 24] = [
     KeyId::OutLinks,
     KeyId::OutRtt,
     KeyId::OutSeries,
+    KeyId::SeriesLinks,
     KeyId::SeriesIntervalUs,
     KeyId::SeriesCap,
     KeyId::OutSharedLinks,

@@ -531,6 +531,8 @@ macro_rules! for_each_key {
             #[outside_identity]
             OutSeries "output.series" KeyKind::TextOrList, D::None("none"), |v| v.is(KeyId::Mode, "packet"), "samples over time, of \"links\" (series_links.csv), \"flows\" (series_flows.csv) or both; every packet is simulated then (monitor.md)";
             #[outside_identity]
+            SeriesLinks "output.series_links" KeyKind::TextOrList, D::None("all"), |v| v.text(KeyId::OutSeries).contains("links"), "only these links, such as \"leaf0->host3\", and all links of these nodes, such as \"leaf0\"";
+            #[outside_identity]
             SeriesIntervalUs "output.series_interval_us" stepped(0.001, 1e9, 0.000_001), D::Float(1.0), |v| v.has(KeyId::OutSeries), "time between two samples; it doubles whenever there would be more than output.series_cap";
             #[outside_identity]
             SeriesCap "output.series_cap" int(2, 1_000_000), D::Int(1000), |v| v.has(KeyId::OutSeries), "largest number of sample times of an experiment at which anything has changed";

@@ -301,8 +301,8 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::batches::world::link_names;
     use crate::prepare;
+    use crate::setup::link_names::link_names;
     use hyperfold_columns::FlowIdx;
     use hyperfold_config::sweep::{self, SetOverrides};
 

@@ -11,7 +11,7 @@ use crate::programs::job_key::JobKey;
 use crate::programs::jobs::PlacedJob;
 use crate::setup::route::Routed;
 use hyperfold_columns::NEVER;
-use hyperfold_config::spec::{SeriesKeys, Steady};
+use hyperfold_config::spec::{KeyId, SeriesKeys, Steady};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::changes::TimedChange;
 use hyperfold_network::routing::FlowPaths;
@@ -37,6 +37,7 @@ pub(crate) struct DedupKey {
     shared_links: bool,
     rtt_samples: bool,
     series: Option<SeriesKeys>,
+    series_links: Box<str>,
     fresh_qp: bool,
     steady: Option<Steady>,
     rtt: Vec<RttWindow>,
@@ -63,6 +64,7 @@ impl PartialEq for DedupKey {
             shared_links,
             rtt_samples,
             series,
+            series_links,
             fresh_qp,
             steady,
             rtt,
@@ -80,6 +82,7 @@ impl PartialEq for DedupKey {
             && *time_limit_ps == other.time_limit_ps
             && *flow_level == other.flow_level
             && (*links, *shared_links) == (other.links, other.shared_links)
+            && *series_links == other.series_links
             && (*rtt_samples, *series, *fresh_qp) == (other.rtt_samples, other.series, other.fresh_qp)
             && *steady == other.steady
             && *rtt == other.rtt
@@ -124,6 +127,7 @@ impl DedupKey {
             shared_links: config.output.shared_links,
             rtt_samples: config.output.rtt,
             series: config.output.series,
+            series_links: config.values.text(KeyId::SeriesLinks).into(),
             fresh_qp: config.fresh_qp(),
             steady: config.steady(),
             rtt: r.rtt.clone(),

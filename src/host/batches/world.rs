@@ -34,6 +34,7 @@ use crate::outcomes::flow_info::FlowInfo;
 use crate::outcomes::outcome::{Ending, ExperimentOutcome};
 use crate::outcomes::read_outcome::{OutcomeRows, read};
 use crate::outcomes::series_outcome;
+use crate::setup::link_names::link_names;
 use crate::setup::prepare::Prepared;
 
 /// Limits of one experiment; `None`: no limit.
@@ -270,36 +271,6 @@ impl Batch {
     pub fn max_batch_bytes(&self) -> u64 {
         self.world.resource::<EngineHandle>().0.max_batch_bytes()
     }
-}
-
-/// Returns the names of the links that link ends transmit on: `host12->leaf3`, and `host12->leaf3#k` if links are parallel.
-pub(crate) fn link_names(net: &hyperfold_network::topology::Network, end_arcs: &[u32]) -> Vec<String> {
-    let mut parallel = std::collections::HashMap::new();
-    let key = |arc: u32| (net.arc_from(arc), net.arc_to(arc));
-    for &arc in end_arcs {
-        *parallel.entry(key(arc)).or_insert(0u32) += 1;
-    }
-    let mut seen = std::collections::HashMap::new();
-    let names = net.names();
-    end_arcs
-        .iter()
-        .map(|&arc| {
-            let (from_node, to_node) = key(arc);
-            let plain = format!("{}->{}", names[from_node as usize], names[to_node as usize]);
-            if parallel[&(from_node, to_node)] == 1 {
-                return plain;
-            }
-            let k = seen.entry((from_node, to_node)).or_insert(0u32);
-            *k += 1;
-            format!("{plain}#{k}")
-        })
-        .collect()
-}
-
-/// Returns the names of the node that sends and of the one that receives, of a link that is named as [`link_names`] does.
-pub fn nodes_of_link(name: &str) -> (&str, &str) {
-    let (source, target) = name.split_once("->").unwrap_or((name, ""));
-    (source, target.split_once('#').map_or(target, |(node, _)| node))
 }
 
 /// What `rows` takes out of the tables of each experiment.

@@ -65,7 +65,11 @@ const ROW_BYTES: u64 = 300;
 /// Expected memory for the samples of an experiment, bytes.
 pub(crate) fn expected_bytes(t: &OwnedTables) -> u64 {
     let series = &t.series;
-    let n_ends = if series.links { t.nics.len() + t.ports.len() } else { 0 };
+    let n_ends = match (series.links, series.sampled_ends.as_slice()) {
+        (false, _) => 0,
+        (true, []) => t.nics.len() + t.ports.len(),
+        (true, chosen) => chosen.iter().filter(|is_sampled| **is_sampled).count(),
+    };
     let n_flows = if series.flows { t.flow_tx.len() } else { 0 };
     let rows = (n_ends + n_flows).saturating_mul(series.cap).min(MAX_ROWS);
     rows as u64 * ROW_BYTES

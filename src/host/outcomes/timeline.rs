@@ -15,13 +15,13 @@ use hyperfold_llm::workload::lower::OpTimes;
 use hyperfold_network::topology::Network;
 
 use crate::batches::runner::RunOptions;
-use crate::batches::world::link_names;
 use crate::outcomes::breakdown::{Breakdown, critical_rank, of_rank, span};
 use crate::outcomes::flow_info::FlowCarrier;
 use crate::outcomes::outcome::FlowOutcome;
 use crate::outcomes::read_outcome::{OutcomeRows, read};
 use crate::programs::job::Job;
 use crate::setup::error::PrepareError;
+use crate::setup::link_names::link_names;
 use crate::setup::prepare::{can_run, guarded, prepare_every_rank};
 
 /// Fewest widened bins that a timeline of queues may have.

@@ -5,6 +5,7 @@
 use std::sync::Arc;
 
 use crate::cost::Bill;
+use crate::setup::link_names::link_names;
 use hyperfold_base::budget::{self, OverBudget, Unfinished};
 use hyperfold_base::isolation::isolated;
 use hyperfold_columns::{cc, mode, status};
@@ -20,6 +21,7 @@ use crate::setup::error::PrepareError;
 use crate::setup::host_memory::world_bytes;
 use crate::setup::memory_refusal::MemoryRefusal;
 use crate::setup::route::{Routed, routed, routed_with};
+use crate::setup::sampled_links::sampled_ends;
 use crate::tables::build_tables::{Built, build_sharing};
 use crate::tables::job_rows::{self, Crossing, JobRows, LinkShares};
 use crate::tables::packet_case::{BuildOptions, GraphCase, PacketCase};
@@ -227,6 +229,9 @@ pub(crate) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
     };
     budget::doing("tables");
     let mut built = build_sharing(&case, job.as_ref().and_then(|j| Some(&j.shared.as_ref()?.rows)))?;
+    if config.output.series.is_some_and(|series| series.links) {
+        built.tables.series.sampled_ends = sampled_ends(config, &link_names(&network, &built.end_arcs))?;
+    }
     if let Some(memo) = config.folding() {
         fold(&mut built, memo, config.steady().filter(|_| job.is_some()));
     }

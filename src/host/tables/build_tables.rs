@@ -50,7 +50,9 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
         return Err(BuildError::LargePacket(wire_full));
     }
     let ends = match case.graph {
-        Some(g) if case.flows.is_empty() && !case.options.links => Ends::of_tasks(net, &g),
+        Some(g) if case.flows.is_empty() && !case.options.links && case.options.series.is_none() => {
+            Ends::of_tasks(net, &g)
+        }
         _ => Ends::new(net),
     };
     let step = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
