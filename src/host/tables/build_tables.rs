@@ -9,7 +9,7 @@ use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use hyperfold_columns::{
     EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx, OwnedTables, Packet,
     PacketDetails, PacketIdx, PathSpan, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT, SHARED_HEADER, Switch,
-    SwitchIdx, TableChange, TaskIdx, TimeSeries, Wire, psn, task,
+    SwitchIdx, TableChange, TaskIdx, TimeSeries, Wire, mode, psn, task,
 };
 use hyperfold_config::spec::SeriesKeys;
 use hyperfold_engine::{grow, stops};
