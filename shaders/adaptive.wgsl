@@ -24,24 +24,40 @@ fn choose(first: u32, p: u32, now: u64) -> u32 {
     }
     let_go();
     let n = paths[path_base + place];
-    let in_port = packets[packet_base + p].in_port;
-    let draw = hash32(in_port, u32(now & LOW_32), u32(now >> 32u), exps[exp_row].routing_seed) % n;
-    let unit = exps[exp_row].adaptive_grade;
-    var chosen = place;
     var lowest = 0xffffffffu;
+    var n_lowest = 0u;
     for (var k = 0u; k < n; k++) {
-        let pair = place + 1u + 2u * ((draw + k) % n);
-        let row = port_base + paths[path_base + pair];
-        let paused = select(0u, PAUSED_GRADE, ports[row].paused != 0u);
-        let cut_off = select(0u, CUT_OFF_GRADE, (ports[row].peer & LINK_DOWN) != 0u);
-        let grade = ports[row].q_bytes / unit | paused | cut_off;
-        if grade < lowest {
-            chosen = pair;
-            lowest = grade;
+        let own_grade = grade(paths[path_base + place + 1u + 2u * k]);
+        if own_grade < lowest {
+            lowest = own_grade;
+            n_lowest = 0u;
+        }
+        if own_grade == lowest {
+            n_lowest += 1u;
         }
     }
-    packets[packet_base + p].path = paths[path_base + chosen + 1u];
-    return paths[path_base + chosen];
+    let in_port = packets[packet_base + p].in_port;
+    var left = hash32(in_port, u32(now & LOW_32), u32(now >> 32u), exps[exp_row].routing_seed) % n_lowest;
+    var pair = path_base + place + 1u;
+    for (var k = 0u; k < n; k++) {
+        if grade(paths[pair]) == lowest {
+            if left == 0u {
+                break;
+            }
+            left -= 1u;
+        }
+        pair += 2u;
+    }
+    packets[packet_base + p].path = paths[pair + 1u];
+    return paths[pair];
+}
+
+// Grade of egress `port`: its queue in whole grades, or more than that. PRECONDITION: no port is held.
+fn grade(port: u32) -> u32 {
+    let row = port_base + port;
+    let paused = select(0u, PAUSED_GRADE, ports[row].paused != 0u);
+    let cut_off = select(0u, CUT_OFF_GRADE, (ports[row].peer & LINK_DOWN) != 0u);
+    return ports[row].q_bytes / exps[exp_row].adaptive_grade | paused | cut_off;
 }
 
 // Grade of a paused port with an empty queue. Grades of queues stay below it, as a grade has more than four bytes.

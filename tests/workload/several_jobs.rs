@@ -134,7 +134,7 @@ fn jobs_placed_apart_have_the_bytes_of_the_jobs_alone() {
     let mut of_flows = folder.column("both/flows.csv", "src").into_iter().zip(folder.column("both/flows.csv", "job"));
     assert!(of_flows.all(|(src, job)| job == if ["0", "1"].contains(&&*src) { "a" } else { "b" }));
     let header = String::from_utf8(folder.bytes("a/flows.csv")).unwrap();
-    assert_eq!(header.lines().next(), Some("exp_id,flow_id,src,dst,bytes,start_ns,fct_ns"));
+    assert_eq!(header.lines().next(), Some("exp_id,flow_id,src,dst,bytes,start_ns,fct_ns,slowdown,retransmissions"));
     assert_eq!(folder.column("both/jobs.csv", "slowdown"), ["1"; 8]);
     assert_eq!(folder.column("both/jobs.csv", "shares_with"), [""; 8]);
     // Folding changes no byte of them.

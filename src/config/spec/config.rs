@@ -445,7 +445,7 @@ fn check_ultra_ethernet(v: &Values) -> Result<(), Conflict> {
     if v.bool(KeyId::PortQueue) && v.bool(KeyId::Trimming) && !uec {
         return fail(
             KeyId::Trimming,
-            "only receivers of transport.loss_recovery = \"uec\" understand trimmed packets: false",
+            "only receivers of transport.loss_recovery = \"uec\" understand trimmed packets; write transport.trimming = false, or choose these receivers",
         );
     }
     let Some(policy) = routing_policy(v.text(KeyId::Policy), PolicyKeys { seed: 1, max_paths: 1 }) else {

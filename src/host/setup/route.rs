@@ -207,6 +207,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     if !config.is_flow_level() {
         notes.extend(marking::unmarked(&network, &transport, first_host_rate(&network), &paths));
         notes.extend(lost_credit(config, &transport, &network));
+        notes.extend(coarse_grades(&transport, &network));
     }
     notes.extend(inside_servers(config, &network, job.is_some() || !flows.is_empty(), packet_flows.is_empty()));
     Ok(Routed {
@@ -380,6 +381,23 @@ fn sparse_answers(transport: &Transport, own: &[RttWindow]) -> Option<String> {
             "transport.ack_interval_bytes = {} is more than {what} lets a sender have outstanding, {limit} bytes: it waits for a timeout \
              (transport.rto_us) again and again; use a shorter interval",
             transport.ack_interval
+        )
+    })
+}
+
+/// Returns a note if no queue of a port reaches the second grade of adaptive routing.
+fn coarse_grades(transport: &Transport, net: &Network) -> Option<String> {
+    let grade_packets = u64::from(transport.grade_packets?);
+    let arcs = 0..2 * net.links.len() as ArcIdx;
+    let largest = arcs
+        .filter(|&arc| net.is_packet_link(net.arc_link(arc)))
+        .filter_map(|arc| transport.port_queue_for(net.arc_rate(arc)))
+        .max()?;
+    let held = largest / u64::from(transport.payload + transport.data_overhead);
+    (grade_packets > held).then(|| {
+        format!(
+            "routing.grade_packets = {grade_packets} is more than the largest queue of a port holds, {held}: all ports have one grade then, and switches \
+             spread packets at random; at most {held} would be right"
         )
     })
 }

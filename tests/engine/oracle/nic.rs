@@ -180,20 +180,21 @@ impl Sim<'_> {
         let Some(grade_packets) = t.grade_packets.filter(|_| packet.kind == Kind::Data) else { return };
         let grade_bytes = u64::from(grade_packets) * mtu(t);
         let ways = self.routes[packet.flow as usize].ways_on(packet.path, packet.hop as usize);
-        let n = ways.len() as u32;
-        if n == 1 {
+        if ways.len() == 1 {
             return;
         }
-        let number = self.ports[packet.in_port as usize].number;
-        let first = hash32(number, self.now as u32, (self.now >> 32) as u32, t.routing_seed) % n;
-        let in_turn = (0..n).map(|k| &ways[((first + k) % n) as usize]);
-        // Of equal ones, `min_by_key` takes the first.
-        let (_, path) = in_turn
-            .min_by_key(|(arc, _)| {
+        let grades: Vec<_> = ways
+            .iter()
+            .map(|(arc, _)| {
                 let port = &self.ports[*arc as usize];
                 (port.down, port.paused, port.queue_bytes / grade_bytes)
             })
-            .expect("a path leads on");
+            .collect();
+        let lowest = grades.iter().min().expect("a path leads on");
+        let best: Vec<_> = ways.iter().zip(&grades).filter(|(_, grade)| *grade == lowest).collect();
+        let number = self.ports[packet.in_port as usize].number;
+        let draw = hash32(number, self.now as u32, (self.now >> 32) as u32, t.routing_seed) as usize;
+        let ((_, path), _) = best[draw % best.len()];
         packet.path = *path;
     }
 

@@ -31,22 +31,37 @@ pub fn choose(t: &mut Tables, first: PortIdx, p: PacketIdx, now: u64) -> PortIdx
     if (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::DATA || t.paths[place + 1] != first {
         return first;
     }
-    let n = t.paths[place].0;
-    let draw = hash32(pk.in_port.0, now as u32, (now >> 32) as u32, t.exps[0].routing_seed) % n;
-    let (mut chosen, mut lowest) = (place, u32::MAX);
+    let n = t.paths[place].0 as usize;
+    let (mut lowest, mut n_lowest) = (u32::MAX, 0);
     for k in 0..n {
-        let pair = place + 1 + 2 * ((draw + k) % n) as usize;
-        let port = t.paths[pair];
-        let row = &t.ports[port];
-        let grade = row.q_bytes / t.exps[0].adaptive_grade
-            | if row.paused != 0 { PAUSED_GRADE } else { 0 }
-            | if row.is_cut_off() { CUT_OFF_GRADE } else { 0 };
+        let grade = grade(t, t.paths[place + 1 + 2 * k]);
         if grade < lowest {
-            (chosen, lowest) = (pair, grade);
+            (lowest, n_lowest) = (grade, 0);
         }
+        n_lowest += u32::from(grade == lowest);
     }
-    t.packets[p].path = t.paths[chosen + 1].0;
-    t.paths[chosen]
+    let mut left = hash32(pk.in_port.0, now as u32, (now >> 32) as u32, t.exps[0].routing_seed) % n_lowest;
+    let mut pair = place + 1;
+    loop {
+        if grade(t, t.paths[pair]) == lowest {
+            if left == 0 {
+                break;
+            }
+            left -= 1;
+        }
+        pair += 2;
+    }
+    t.packets[p].path = t.paths[pair + 1].0;
+    t.paths[pair]
+}
+
+/// Grade of egress `port`: its queue in whole grades, or more than that.
+#[inline]
+fn grade(t: &Tables, port: PortIdx) -> u32 {
+    let row = &t.ports[port];
+    row.q_bytes / t.exps[0].adaptive_grade
+        | if row.paused != 0 { PAUSED_GRADE } else { 0 }
+        | if row.is_cut_off() { CUT_OFF_GRADE } else { 0 }
 }
 
 /// Grade of a paused port with an empty queue. Grades of queues stay below it, as a grade has more than four bytes.
