@@ -57,6 +57,11 @@ const ONLY_IN_RUST: &[(&[&str], &[&str], &str)] = &[
         &["set_clock", "own_time", "event_at", "first_of_several"],
         "the row is in memory; in WGSL it is held in registers, and one loop over kinds of events does it",
     ),
+    (
+        &["plan"],
+        &["list_by_egress"],
+        "a CPU has a copy of the loop without adaptive routing; a kernel is compiled with or without it",
+    ),
     (&["forward_joint"], &["first_at"], "in WGSL one loop over kinds of events does it"),
     (&["egress"], &["key", "lineage"], "methods of an event; in WGSL `port_event` makes its key"),
     (

@@ -11,7 +11,17 @@ pub fn request_word(t: &Tables, port: PortIdx, ingress: u32) -> u32 {
 }
 
 /// Takes all packets that arrive at `port` before `end` off its wire, and lists them by egress.
+#[inline]
 pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
+    if is_adaptive(&t.exps[0]) {
+        list_by_egress::<true>(t, port, end);
+    } else {
+        list_by_egress::<false>(t, port, end);
+    }
+}
+
+/// [`plan`], where `CHOOSES` says whether switches choose the egress ports of data.
+fn list_by_egress<const CHOOSES: bool>(t: &mut Tables, port: PortIdx, end: u64) {
     let link_end = port.end(t.exps[0].nic_len);
     let switch = t.ports[port].switch_idx;
     let (port_first, port_n, plan_first) = {
@@ -21,7 +31,6 @@ pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
     let local = port - port_first;
     let (word, bit) = (request_word(t, PortIdx(0), local), 1u32 << (local % 32));
     let words = t.exps[0].mask_words;
-    let chooses = is_adaptive(&t.exps[0]);
     let plans = plan_first + local * port_n;
     let mut bytes = 0;
     let mut n = 0;
@@ -50,11 +59,12 @@ pub fn plan(t: &mut Tables, port: PortIdx, end: u64) {
         pk.in_port = port;
         bytes += pk.meta & meta::WIRE_MASK;
         n += 1;
-        let egress = if chooses && (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA {
+        let egress = if CHOOSES && (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA {
             first_choice(t, p)
         } else {
-            pk.path += 1;
-            t.paths[pk.path as usize - 1]
+            let place = pk.path;
+            pk.path = place + 1;
+            t.paths[place as usize]
         };
         let entry = (plans + (egress - port_first)) as usize;
         let word = (word + egress.0 * words) as usize;

@@ -50,16 +50,16 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
             grow_loss_window(tx, e.payload, sent_at, event.t);
         }
         let progress = tx.snd_una > before || is_uec(e) && (acked > 0 || uec_news.nacked);
-        let nothing_outstanding = tx.snd_una >= tx.snd_nxt;
-        if nothing_outstanding || progress {
-            let rto_at = if nothing_outstanding {
-                credit::deadline(e, tx, event.t)
-            } else if is_uec(e) {
-                // What is missing was sent before the packet that is answered.
-                event.t.max(sent_at + e.rto)
-            } else {
-                event.t + e.rto
-            };
+        if tx.snd_una >= tx.snd_nxt {
+            tx.rto_at = NEVER;
+            if is_uec(e) {
+                tx.rto_at = credit::deadline(e, tx, event.t);
+                let row = &mut t.nics[n];
+                row.rto = row.rto.min(tx.rto_at);
+            }
+        } else if progress {
+            // What is missing was sent before the packet that is answered.
+            let rto_at = if is_uec(e) { event.t.max(sent_at + e.rto) } else { event.t + e.rto };
             if rto_at < tx.rto_at {
                 let row = &mut t.nics[n];
                 row.rto = row.rto.min(rto_at);
