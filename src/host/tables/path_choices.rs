@@ -58,10 +58,11 @@ mod tests {
 
     /// Tables with `n` ports, two at each switch.
     fn tables(n: u32) -> OwnedTables {
-        let mut t = OwnedTables::default();
-        t.switches = vec![Switch::zeroed(); n as usize / 2];
-        t.ports = (0..n).map(|port| Port { switch_idx: SwitchIdx(port / 2), ..Port::zeroed() }).collect();
-        t
+        OwnedTables {
+            switches: vec![Switch::zeroed(); n as usize / 2],
+            ports: (0..n).map(|port| Port { switch_idx: SwitchIdx(port / 2), ..Port::zeroed() }).collect(),
+            ..OwnedTables::default()
+        }
     }
 
     /// The paths that lead on from the choice at `place`.

@@ -59,9 +59,9 @@ pub fn choose(t: &mut Tables, first: PortIdx, p: PacketIdx, now: u64) -> PortIdx
 #[inline]
 fn grade(t: &Tables, port: PortIdx) -> u32 {
     let row = &t.ports[port];
-    row.q_bytes / t.exps[0].adaptive_grade
-        | if row.paused != 0 { PAUSED_GRADE } else { 0 }
-        | if row.is_cut_off() { CUT_OFF_GRADE } else { 0 }
+    let paused = if row.paused != 0 { PAUSED_GRADE } else { 0 };
+    let cut_off = if row.is_cut_off() { CUT_OFF_GRADE } else { 0 };
+    (row.q_bytes / t.exps[0].adaptive_grade) | paused | cut_off
 }
 
 /// Grade of a paused port with an empty queue. Grades of queues stay below it, as a grade has more than four bytes.
