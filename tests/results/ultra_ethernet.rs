@@ -158,7 +158,7 @@ fn keys_that_do_not_go_together_are_refused_with_those_that_do() {
             "a link that is down from the start",
         ),
         ("transport = { cc = \"nscc\", pfc = true }", "no shared buffer that could pause"),
-        ("transport = { cc = \"dcqcn\", port_queue = true, trimming = true }", "understand trimmed packets: false"),
+        ("transport = { cc = \"dcqcn\", port_queue = true, trimming = true }", "write transport.trimming = false"),
         ("transport.cc = \"swift\"\nrouting.policy = \"reps\"", "other policies go with any"),
         ("transport.cc = \"nscc\"\nrouting = { policy = \"reps\", max_paths = 300 }", "at most 256 entropies"),
     ] {
