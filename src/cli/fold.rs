@@ -8,9 +8,10 @@ use std::time::Duration;
 use anyhow::anyhow;
 use clap::{Args, Subcommand};
 
-use hyperfold_config::spec::KeyId;
+use hyperfold_config::spec::{Config, KeyId};
 use hyperfold_fold::{CauseCount, FoldCause, FoldExplanation, KeyPart};
 use hyperfold_host::outcomes::fold_explain::{FoldReport, explain};
+use hyperfold_host::unknown_to_folding;
 use hyperfold_results::RunColumns;
 use hyperfold_session::Interrupt;
 use hyperfold_session::trace::experiment;
@@ -72,11 +73,11 @@ fn explain_again(args: &ExplainArgs, interrupt: &Interrupt) -> Result<Exit, CliE
     tell(&format!("simulating experiment {} again, folded, with an empty memo", args.exp_id));
     let longest = args.seconds.map(Duration::from_secs);
     let report = explain(&config, args.exp_id, longest, &|| interrupt.requested()).map_err(CliError::bad_input)?;
-    print(&report);
+    print(&report, &config);
     Ok(if interrupt.requested() { Exit::Interrupted } else { Exit::Ok })
 }
 
-fn print(report: &FoldReport) {
+fn print(report: &FoldReport, config: &Config) {
     let FoldReport { explanation, stats, packet_hops, .. } = report;
     if let Some(why) = &report.cut {
         say(&format!("it broke off: {why}; the following is of what was done by then"));
@@ -85,9 +86,8 @@ fn print(report: &FoldReport) {
         say("fidelity.fast_forward is \"off\" here; it was folded as \"exact\" folds it");
     }
     if stats.partitions == 0 {
-        say(
-            "nothing of it is folded: it has no collectives or programs, output.rtt samples its round trips, output.series samples it over time, transport.loss_recovery is \"selective\", or links fail (topology.outages)",
-        );
+        let why = unknown_to_folding(config).unwrap_or("it has no collectives or programs");
+        say(&format!("nothing of it is folded: {why}"));
         return;
     }
     let hops = explanation.hops();

@@ -421,7 +421,7 @@ rows! {
         need: u32,
         /// Bytes of the largest packet on the wire.
         max_wire: u32,
-        /// Adaptive routing: 1 if data packets choose among egress ports here, so that the ports affect each other in every step.
+        /// Adaptive routing: 1 if data packets choose among egress ports here, so that the ports affect each other in each step in which something arrives.
         chooses: u32,
         /// Fills the row; always 0.
         pad0: u32,

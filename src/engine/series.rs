@@ -60,8 +60,7 @@ fn take_sample(t: &mut Tables) {
     if !sample.ends.is_empty() || !sample.flows.is_empty() {
         sample.ends.shrink_to_fit();
         sample.flows.shrink_to_fit();
-        push(&mut series.samples, sample);
-        series.n_rows = n_rows(&series);
+        series.n_rows += push(&mut series.samples, sample);
         while series.samples.len() > 1 && (series.samples.len() > series.cap || series.n_rows > MAX_ROWS) {
             thin_out(&mut series);
         }
@@ -73,21 +72,26 @@ fn take_sample(t: &mut Tables) {
 fn thin_out(series: &mut TimeSeries) {
     series.interval = series.interval.saturating_mul(2);
     series.next = series.next.div_ceil(2);
-    let samples = take(&mut series.samples);
-    for sample in samples {
-        push(&mut series.samples, SeriesSample { number: sample.number.div_ceil(2), ..sample });
+    series.n_rows = 0;
+    for sample in take(&mut series.samples) {
+        series.n_rows += push(&mut series.samples, SeriesSample { number: sample.number.div_ceil(2), ..sample });
     }
-    series.n_rows = n_rows(series);
 }
 
-/// Adds a sample behind the others. If the last one is of the same time, it gets the newer state.
-fn push(samples: &mut Vec<SeriesSample>, sample: SeriesSample) {
+/// Adds a sample behind the others. If the last one is of the same time, it gets the newer state. Returns how many rows more there are.
+fn push(samples: &mut Vec<SeriesSample>, sample: SeriesSample) -> usize {
     match samples.last_mut().filter(|last| last.number == sample.number) {
         Some(last) => {
+            let before = n_rows(last);
             merge(&mut last.ends, sample.ends, |end| end.end.0);
             merge(&mut last.flows, sample.flows, |flow| flow.flow.0);
+            n_rows(last) - before
         }
-        None => samples.push(sample),
+        None => {
+            let added = n_rows(&sample);
+            samples.push(sample);
+            added
+        }
     }
 }
 
@@ -104,8 +108,8 @@ fn merge<R: Copy>(rows: &mut Vec<R>, newer: Vec<R>, index: impl Fn(&R) -> u32) {
     rows.extend(newer);
 }
 
-fn n_rows(series: &TimeSeries) -> usize {
-    series.samples.iter().map(|sample| sample.ends.len() + sample.flows.len()).sum()
+fn n_rows(sample: &SeriesSample) -> usize {
+    sample.ends.len() + sample.flows.len()
 }
 
 /// Every link end, in order.

@@ -14,15 +14,7 @@ use hyperfold_fold::FoldEngine;
 use hyperfold_host::tables::build_tables::BuildOptions;
 
 /// Everything is recorded, so that everything is compared.
-const OPTIONS: BuildOptions = BuildOptions {
-    exp_id: 0,
-    flow_level: false,
-    links: true,
-    rtt_cap: 8,
-    series: None,
-    step_divisor: 1,
-    time_limit_ps: u64::MAX,
-};
+const OPTIONS: BuildOptions = BuildOptions { links: true, rtt_cap: 8, ..BuildOptions::PACKETS };
 
 /// Seeds take these by turns.
 const THREADS: [usize; 3] = [2, 3, 4];

@@ -6,15 +6,7 @@ use hyperfold_engine::systems::SYSTEMS;
 use hyperfold_host::tables::build_tables::BuildOptions;
 
 /// Everything is recorded, so that everything is compared.
-const OPTIONS: BuildOptions = BuildOptions {
-    exp_id: 0,
-    flow_level: false,
-    links: true,
-    rtt_cap: 8,
-    series: None,
-    step_divisor: 1,
-    time_limit_ps: u64::MAX,
-};
+const OPTIONS: BuildOptions = BuildOptions { links: true, rtt_cap: 8, ..BuildOptions::PACKETS };
 
 #[test]
 fn they_end() {

@@ -14,15 +14,7 @@ use hyperfold_fold::{FoldEngine, Memo};
 use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_llm::workload::tasks::Work;
 
-pub const OPTIONS: BuildOptions = BuildOptions {
-    exp_id: 0,
-    flow_level: false,
-    links: true,
-    rtt_cap: 0,
-    series: None,
-    step_divisor: 1,
-    time_limit_ps: u64::MAX,
-};
+pub const OPTIONS: BuildOptions = BuildOptions { links: true, ..BuildOptions::PACKETS };
 
 /// Runs `t` folded.
 fn fold(name: &str, t: &mut OwnedTables, modes: u32) -> FoldStats {

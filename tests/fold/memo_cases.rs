@@ -13,15 +13,7 @@ use hyperfold_fold::{FoldEngine, Memo};
 use hyperfold_host::memo_file::memo_store::MemoStore;
 use hyperfold_host::tables::build_tables::BuildOptions;
 
-pub const OPTIONS: BuildOptions = BuildOptions {
-    exp_id: 0,
-    flow_level: false,
-    links: true,
-    rtt_cap: 0,
-    series: None,
-    step_divisor: 1,
-    time_limit_ps: u64::MAX,
-};
+pub const OPTIONS: BuildOptions = BuildOptions { links: true, ..BuildOptions::PACKETS };
 pub const ROOMY: u64 = 1 << 30;
 pub const WAIT: Duration = Duration::from_secs(20);
 

@@ -9,7 +9,7 @@ use crate::setup::link_names::link_names;
 use hyperfold_base::budget::{self, OverBudget, Unfinished};
 use hyperfold_base::isolation::isolated;
 use hyperfold_columns::{cc, mode, status};
-use hyperfold_config::spec::{Config, Steady, TopologyKind};
+use hyperfold_config::spec::{Config, KeyId, Steady, TopologyKind};
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::Network;
 
@@ -20,6 +20,7 @@ use crate::programs::job::Job;
 use crate::setup::error::PrepareError;
 use crate::setup::host_memory::world_bytes;
 use crate::setup::memory_refusal::MemoryRefusal;
+use crate::setup::own_routing::named_routing_policy;
 use crate::setup::route::{Routed, routed, routed_with};
 use crate::setup::sampled_links::sampled_ends;
 use crate::tables::build_tables::{Built, build_sharing};
@@ -167,6 +168,31 @@ pub(crate) fn guarded<T>(
         Err(Unfinished::OverBudget(excess)) => Err(PrepareError::Memory(MemoryRefusal::of(config, &excess))),
         Err(Unfinished::Interrupted) => Err(PrepareError::Interrupted),
     }
+}
+
+/// Says what of an experiment folding does not know, so that every packet is simulated; `None`: nothing. [`Exp::may_fold`](hyperfold_columns::Exp::may_fold)
+/// says the same of its tables.
+pub fn unknown_to_folding(config: &Config) -> Option<&'static str> {
+    let v = &config.values;
+    let changes = config.topology.outages.iter().any(|o| o.down_ps.is_some() || o.up_ps.is_some());
+    let is_adaptive = || named_routing_policy(config).is_some_and(|policy| policy.is_adaptive());
+    [
+        (config.output.rtt, "output.rtt samples its round trips"),
+        (config.output.series.is_some(), "output.series samples it over time"),
+        (changes, "links fail or come back while it runs (topology.outages)"),
+        (
+            v.is(KeyId::LossRecovery, "selective"),
+            "its receivers take packets in any order (transport.loss_recovery = \"selective\")",
+        ),
+        (
+            v.is(KeyId::LossRecovery, "uec"),
+            "its receivers are those of Ultra Ethernet (transport.loss_recovery = \"uec\")",
+        ),
+        (v.bool(KeyId::PortQueue), "its ports have queues of their own (transport.port_queue)"),
+        (is_adaptive(), "its switches choose the paths of packets (routing.policy)"),
+    ]
+    .into_iter()
+    .find_map(|(holds, why)| holds.then_some(why))
 }
 
 /// Enables folding: repeated episodes are looked up (with `memo` also remembered), and steady ones skipped.

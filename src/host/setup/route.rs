@@ -204,6 +204,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     notes.extend(slow_link_notes(config, &network, &paths));
     notes.extend(sampled_packets(config, job.is_some()));
     notes.extend(several_paths(config, &paths));
+    notes.extend(even_shares(config, &transport, &paths));
     if !config.is_flow_level() {
         notes.extend(marking::unmarked(&network, &transport, first_host_rate(&network), &paths));
         notes.extend(lost_credit(config, &transport, &network));
@@ -382,6 +383,16 @@ fn sparse_answers(transport: &Transport, own: &[RttWindow]) -> Option<String> {
              (transport.rto_us) again and again; use a shorter interval",
             transport.ack_interval
         )
+    })
+}
+
+/// Returns a note if flow level takes shares for equal that adaptive routing makes unequal: where links are slow, or ports lead to unequal numbers of paths.
+fn even_shares(config: &Config, transport: &Transport, paths: &[FlowPaths]) -> Option<String> {
+    let has_choice = transport.grade_packets.is_some() && paths.iter().any(|flow_paths| flow_paths.data.len() > 1);
+    (config.is_flow_level() && has_choice && config.values.has(KeyId::Outages)).then(|| {
+        "flow level sends an equal part of a flow over each of its paths; with adaptive routing and topology.outages the parts differ: switches avoid queues \
+         before their own slow links, and do not weigh ports by the paths behind them; fidelity.mode = \"packet\" shows that"
+            .to_string()
     })
 }
 

@@ -11,7 +11,6 @@ use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Network, SlowArc};
 
 use crate::setup::outages::links_of;
-use crate::setup::own_routing::named_routing_policy;
 
 /// Set in the numbers of draws for slow links, so that they are not the links that fail.
 const DRAW: u64 = 1 << 32;
@@ -91,14 +90,6 @@ pub(crate) fn slow_link_notes(config: &Config, net: &Network, paths: &[FlowPaths
         notes.push(
             "fidelity.join = \"ranks\" gives all ranks of a class the rate of the slowest: a slow link of topology.outages slows all of them down; \
              fidelity.join = \"collectives\" tells them apart"
-                .to_string(),
-        );
-    }
-    let is_adaptive = || named_routing_policy(config).is_some_and(|policy| policy.is_adaptive());
-    if config.is_flow_level() && paths.iter().any(crosses) && is_adaptive() {
-        notes.push(
-            "flow level sends an equal part of a flow over each of its paths, slow links of topology.outages included; switches with adaptive \
-             routing avoid queues before their own slow links: fidelity.mode = \"packet\" shows that"
                 .to_string(),
         );
     }

@@ -63,16 +63,21 @@ pub struct BuildOptions {
     pub time_limit_ps: u64,
 }
 
+impl BuildOptions {
+    /// Packets without a limit of time, of which nothing is recorded beside results.
+    pub const PACKETS: BuildOptions = BuildOptions {
+        exp_id: 0,
+        flow_level: false,
+        links: false,
+        rtt_cap: 0,
+        series: None,
+        step_divisor: 1,
+        time_limit_ps: NEVER,
+    };
+}
+
 impl Default for BuildOptions {
     fn default() -> Self {
-        BuildOptions {
-            exp_id: 0,
-            flow_level: false,
-            links: false,
-            rtt_cap: 0,
-            series: None,
-            step_divisor: 1,
-            time_limit_ps: NEVER,
-        }
+        BuildOptions::PACKETS
     }
 }

@@ -7,9 +7,9 @@ use std::collections::HashSet;
 use serde::Serialize;
 
 use hyperfold_base::budget::Measured;
-use hyperfold_config::spec::{Config, KeyId};
+use hyperfold_config::spec::Config;
 use hyperfold_host::memo_file::memo_keeper::max_in_memory;
-use hyperfold_host::{LONG_PACKET_HOPS, Prepared};
+use hyperfold_host::{LONG_PACKET_HOPS, Prepared, unknown_to_folding};
 
 use crate::planning::speed_class::SpeedClass;
 use crate::running::work_done::work_of;
@@ -86,12 +86,7 @@ pub(crate) enum Folding {
 impl Folding {
     /// Returns the folding of an experiment.
     pub(crate) fn of(config: &Config, has_program: bool) -> Folding {
-        let links_fail = config.topology.outages.iter().any(|o| o.down_ps.is_some() || o.up_ps.is_some());
-        if config.output.rtt
-            || config.output.series.is_some()
-            || links_fail
-            || config.values.is(KeyId::LossRecovery, "selective")
-        {
+        if unknown_to_folding(config).is_some() {
             return Folding::Off;
         }
         match (config.folding(), config.steady()) {
