@@ -1,11 +1,14 @@
 //! Explanations of what folding did: they count every packet-hop that was simulated, and change nothing.
 
+use std::path::Path;
 use std::sync::{Arc, Mutex};
 
 use crate::graphs::{OPTIONS, run, same};
 use crate::support::{engine, gpu_graphs};
 use hyperfold_columns::{mode, status};
+use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_fold::{FoldCause, FoldEngine, FoldExplanation, KeyPart, Memo};
+use hyperfold_host::{prepare, unknown_to_folding};
 
 /// `fold explain` tells a user about an all-to-all, about the same unfolded, and about flows that cannot be folded.
 #[test]
@@ -34,7 +37,7 @@ fn the_command_says_why() {
         format!("fidelity.fast_forward is \"off\" here; it was folded as \"exact\" folds it\n{}", exact.1)
     );
     let plain = command(&["fold", "explain", "flows", "0"]);
-    assert!(plain.0 == 0 && plain.1.contains("nothing of it is folded"), "{plain:?}");
+    assert!(plain.0 == 0 && plain.1.contains("nothing of it is folded: it has no collectives"), "{plain:?}");
     let absent = command(&["fold", "explain", "dag", "7"]);
     assert!(absent.0 == 2 && absent.2.contains("it has no experiment 7"), "{absent:?}");
 }
@@ -68,4 +71,32 @@ fn every_hop_has_a_cause() {
     assert!(has(|c| matches!(c, FoldCause::NewSnapshot(_))) && has(|c| matches!(c, FoldCause::OtherJoin)), "{seen:?}");
     let [queues, alone] = seen.by_part(KeyPart::Queues);
     assert!(queues > 0 && alone < queues, "{queues} {alone}");
+}
+
+/// What a plan says of a configuration is what an engine does with its tables.
+#[test]
+fn what_folding_does_not_know_is_said_of_configurations_as_of_tables() {
+    let base = "name = \"t\"\n[base]\ncluster = { gpus = 16, gpus_per_server = 1 }\ntopology.kind = \"clos\"\n\
+                topology.hosts_per_leaf = 4\ntopology.spines = 2\nworkload = { kind = \"traffic\", pattern = \"ring\", bytes = 10000 }\n";
+    for (keys, part) in [
+        ("", None),
+        ("topology.outages = [\"leaf0 spine0\"]", None),
+        ("routing.policy = \"spray\"", None),
+        ("output.rtt = true", Some("output.rtt")),
+        ("output.series = \"links\"", Some("output.series")),
+        ("topology.outages = [\"leaf0 spine0 down 1us\"]", Some("topology.outages")),
+        ("transport.loss_recovery = \"selective\"", Some("\"selective\"")),
+        ("transport.cc = \"nscc\"", Some("\"uec\"")),
+        ("transport = { cc = \"dcqcn\", pfc = false, port_queue = true }", Some("transport.port_queue")),
+        ("routing.policy = \"adaptive\"", Some("routing.policy")),
+    ] {
+        let sweep = sweep::parse(&format!("{base}{keys}\n"), Path::new("t.toml"), &SetOverrides::default());
+        let sweep = sweep.unwrap_or_else(|e| panic!("{keys}: {e}"));
+        let config = sweep.config(&sweep.experiments[0]).unwrap_or_else(|e| panic!("{keys}: {e}"));
+        let said = unknown_to_folding(&config);
+        assert_eq!(said.is_some(), part.is_some(), "{keys}: {said:?}");
+        assert!(said.unwrap_or_default().contains(part.unwrap_or_default()), "{keys}: {said:?}");
+        let tables = prepare(&config, 0).unwrap_or_else(|e| panic!("{keys}: {e}")).built.tables;
+        assert_eq!(tables.exps[0].may_fold(), said.is_none(), "{keys}");
+    }
 }
