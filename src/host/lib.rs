@@ -45,7 +45,7 @@ pub use programs::training::TrainingSetup;
 pub use setup::error::{BuildError, JobError, PrepareError, SetupError};
 pub use setup::experiment::QueuedExperiment;
 pub use setup::kept::{KeptExperiment, KeptExperiments, prepare_to_keep};
-pub use setup::link_names::nodes_of_link;
+pub use setup::links::names::nodes_of_link;
 pub use setup::memory_refusal::MemoryRefusal;
 pub use setup::network::cluster_network;
 pub use setup::own_routing::{named_routing_policy, register_routing_policy};

@@ -35,5 +35,6 @@ record! {
         pub tpot: Option<Ps> => tpot_ns,
         pub e2e: Option<Ps> => e2e_ns,
         pub within_bounds: bool => within_bounds,
+        pub preemptions: u64 => preemptions,
     }
 }

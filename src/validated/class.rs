@@ -89,7 +89,7 @@ impl ExperimentClass {
             workload: WorkloadClass::Training,
             gpu,
             precision: match t.precision {
-                PrecisionChoice::Bf16 => PrecisionClass::Bf16,
+                PrecisionChoice::Bf16 | PrecisionChoice::Int4 => PrecisionClass::Bf16,
                 PrecisionChoice::Fp8 => PrecisionClass::Fp8,
                 PrecisionChoice::Mxfp8 => PrecisionClass::Mxfp8,
                 PrecisionChoice::Nvfp4 => PrecisionClass::Nvfp4,

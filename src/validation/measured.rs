@@ -4,7 +4,7 @@
 
 use serde::Deserialize;
 
-use hyperfold_results::record::OUTCOME;
+use hyperfold_results::record::{OUTCOME, SERVING};
 use hyperfold_results::{Cell, ExperimentRecord};
 use hyperfold_validated::Use;
 
@@ -47,16 +47,48 @@ pub enum Unit {
     /// Peak of a GPU's memory, in GiB.
     #[serde(rename = "GiB")]
     PeakGibibytes,
+    /// Tokens of answers a second, of all GPUs together.
+    #[serde(rename = "output tokens/s")]
+    OutputTokensPerSecond,
+    /// Mean time from a request's arrival to its first token, in ms.
+    #[serde(rename = "ms to the first token")]
+    FirstToken,
+    /// Median of that time.
+    #[serde(rename = "ms to the first token (median)")]
+    FirstTokenMedian,
+    /// Its 99th percentile.
+    #[serde(rename = "ms to the first token (p99)")]
+    FirstTokenP99,
+    /// Mean over requests of the time per token after the first, in ms.
+    #[serde(rename = "ms per output token")]
+    PerToken,
+    /// Median of that time.
+    #[serde(rename = "ms per output token (median)")]
+    PerTokenMedian,
+    /// Its 99th percentile.
+    #[serde(rename = "ms per output token (p99)")]
+    PerTokenP99,
+    /// Mean time from a request's arrival to its last token, in ms.
+    #[serde(rename = "ms to the last token")]
+    LastToken,
 }
 
 impl Unit {
     /// All units.
-    pub const ALL: [Unit; 5] = [
+    pub const ALL: [Unit; 13] = [
         Unit::Seconds,
         Unit::Microseconds,
         Unit::TokensPerSecondPerGpu,
         Unit::BusGigabytesPerSecond,
         Unit::PeakGibibytes,
+        Unit::OutputTokensPerSecond,
+        Unit::FirstToken,
+        Unit::FirstTokenMedian,
+        Unit::FirstTokenP99,
+        Unit::PerToken,
+        Unit::PerTokenMedian,
+        Unit::PerTokenP99,
+        Unit::LastToken,
     ];
 
     /// Name in tables.
@@ -67,6 +99,14 @@ impl Unit {
             Unit::TokensPerSecondPerGpu => "tokens/s/GPU",
             Unit::BusGigabytesPerSecond => "GB/s",
             Unit::PeakGibibytes => "GiB",
+            Unit::OutputTokensPerSecond => "output tokens/s",
+            Unit::FirstToken => "ms to the first token",
+            Unit::FirstTokenMedian => "ms to the first token (median)",
+            Unit::FirstTokenP99 => "ms to the first token (p99)",
+            Unit::PerToken => "ms per output token",
+            Unit::PerTokenMedian => "ms per output token (median)",
+            Unit::PerTokenP99 => "ms per output token (p99)",
+            Unit::LastToken => "ms to the last token",
         }
     }
 
@@ -78,6 +118,14 @@ impl Unit {
             Unit::TokensPerSecondPerGpu => ("tokens_per_s_per_gpu", 1.0),
             Unit::BusGigabytesPerSecond => ("busbw_gbps", 8.0),
             Unit::PeakGibibytes => ("peak_memory_bytes", (1u64 << 30) as f64),
+            Unit::OutputTokensPerSecond => ("output_tokens_per_s", 1.0),
+            Unit::FirstToken => ("ttft_mean_ns", 1e6),
+            Unit::FirstTokenMedian => ("ttft_p50_ns", 1e6),
+            Unit::FirstTokenP99 => ("ttft_p99_ns", 1e6),
+            Unit::PerToken => ("tpot_mean_ns", 1e6),
+            Unit::PerTokenMedian => ("tpot_p50_ns", 1e6),
+            Unit::PerTokenP99 => ("tpot_p99_ns", 1e6),
+            Unit::LastToken => ("e2e_mean_ns", 1e6),
         }
     }
 
@@ -85,8 +133,18 @@ impl Unit {
     /// of time.
     pub fn time_error(self, measured: f64, simulated: f64) -> Option<f64> {
         match self {
-            Unit::Seconds | Unit::Microseconds => Some(simulated / measured - 1.0),
-            Unit::TokensPerSecondPerGpu | Unit::BusGigabytesPerSecond => Some(measured / simulated - 1.0),
+            Unit::Seconds
+            | Unit::Microseconds
+            | Unit::FirstToken
+            | Unit::FirstTokenMedian
+            | Unit::FirstTokenP99
+            | Unit::PerToken
+            | Unit::PerTokenMedian
+            | Unit::PerTokenP99
+            | Unit::LastToken => Some(simulated / measured - 1.0),
+            Unit::TokensPerSecondPerGpu | Unit::BusGigabytesPerSecond | Unit::OutputTokensPerSecond => {
+                Some(measured / simulated - 1.0)
+            }
             Unit::PeakGibibytes => None,
         }
     }
@@ -99,7 +157,7 @@ impl Unit {
     /// Value of a row of results in this unit.
     pub(super) fn of(self, record: &ExperimentRecord) -> Option<f64> {
         let (name, per_unit) = self.column();
-        let column = OUTCOME.iter().find(|c| c.name == name).expect("a test reads every unit's column");
+        let column = OUTCOME.iter().chain(SERVING).find(|c| c.name == name).expect("a test reads every unit's column");
         let cell: Cell = (column.cell)(record);
         cell.number().map(|n| n / per_unit)
     }
@@ -129,7 +187,7 @@ mod tests {
     #[test]
     fn every_unit_has_its_column() {
         for unit in Unit::ALL {
-            assert!(OUTCOME.iter().any(|c| c.name == unit.column().0), "{unit:?}");
+            assert!(OUTCOME.iter().chain(SERVING).any(|c| c.name == unit.column().0), "{unit:?}");
         }
     }
 

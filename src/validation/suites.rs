@@ -28,6 +28,8 @@ pub struct Suite {
 enum Parts {
     /// Sweep files with measured values, in the folder with the suite's name.
     Sweeps,
+    /// Sweep files in the same form, whose experiments have no class.
+    Unclassed,
     /// Sweep files in the same form, run as packets and by closed form.
     Collectives,
     /// Rows that are not experiments, and sweep files with measured values.
@@ -61,7 +63,7 @@ pub enum SuiteError {
 }
 
 /// All suites, in the order in which they are printed.
-pub static SUITES: [Suite; 6] = [
+pub static SUITES: [Suite; 7] = [
     Suite {
         name: "closed-forms",
         about: "collectives and pipelines against their formulas",
@@ -98,6 +100,12 @@ pub static SUITES: [Suite; 6] = [
         bounds: [0.03, 0.03],
         parts: Parts::Both(components::memory),
     },
+    Suite {
+        name: "serving",
+        about: "throughput and latencies of inference against published measurements",
+        bounds: [0.1, 0.15],
+        parts: Parts::Unclassed,
+    },
 ];
 
 impl Suite {
@@ -132,7 +140,7 @@ impl Suite {
     pub fn rows(&self, folder: Option<&Path>, closed_forms: bool) -> Result<Vec<ValidationRow>, SuiteError> {
         match &self.parts {
             Parts::Components(rows) => Ok(rows()?),
-            Parts::Both(_) | Parts::Sweeps | Parts::Collectives => {
+            Parts::Both(_) | Parts::Sweeps | Parts::Unclassed | Parts::Collectives => {
                 let tables = tables::tables(self.name, folder)?;
                 let mut rows = match self.parts {
                     Parts::Both(components) => components(),

@@ -77,6 +77,8 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "collectives" "single-points",
     "collectives" "uccl-ep",
     "memory" "simumax-b200",
+    "serving" "trtllm-llama-70b",
+    "serving" "vllm-llama-8b",
     "training" "dgxc-nemo",
     "training" "megatron-a100-2021",
     "training" "megatron-a100-2022",

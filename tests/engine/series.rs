@@ -57,7 +57,14 @@ fn samples_change_nothing_and_steps_change_no_sample() {
     for (name, small_case) in small::all() {
         case(name, &small_case);
     }
-    let seeds = [(0, 120), (random::SWIFT, 12), (random::SELECTIVE, 24), (random::CHANGES, 40), (random::UEC, 30)];
+    let seeds = [
+        (0, 120),
+        (random::SWIFT, 12),
+        (random::SELECTIVE, 24),
+        (random::CHANGES, 40),
+        (random::UEC, 30),
+        (random::ADAPTIVE, 30),
+    ];
     for seed in seeds.iter().flat_map(|&(first, n)| first..first + n) {
         case(&format!("seed {seed}"), &random::case(seed));
     }

@@ -156,6 +156,12 @@ fn packets_in_any_order_fill_all_paths() {
     // HPCC reads telemetry of other switches each time, and a run says so.
     let (_, said) = ran(&PERMUTATION.replace("cc = \"none\"", "cc = \"hpcc\"").replace("4000000", "40000"), &[]);
     assert!(said.contains("HPCC compares the telemetry"), "{said}");
+    // A threshold below what packets overtake each other by.
+    let low = "loss_recovery = \"selective\", packet_threshold = 2";
+    let (folder, said) =
+        ran(&PERMUTATION.replace("loss_recovery = \"selective\"", low).replace("4000000", "400000"), &[]);
+    assert!(folder.numbers("results", "retransmissions").iter().all(|&n| n > 0.0));
+    assert!(said.contains("2 experiments sent packets again though none was dropped"), "{said}");
 }
 
 #[test]

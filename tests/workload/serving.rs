@@ -79,7 +79,7 @@ fn keys_and_values_cross_the_network_once() {
 
 #[test]
 fn bytes_do_not_depend_on_threads_or_folding() {
-    let axes = "\n[axes]\n\"workload.serving\" = [\"colocated\", \"disaggregated\"]\n\"workload.pp\" = [1, 2]\n\"fidelity.fast_forward\" = [\"exact\", \"off\"]\n";
+    let axes = "\n[axes]\n\"workload.serving\" = [\"colocated\", \"disaggregated\"]\n\"workload.pp\" = [1, 2]\n\"workload.clients\" = [0, 5]\n\"workload.draft_tokens\" = [0, 2]\n\"fidelity.fast_forward\" = [\"exact\", \"off\"]\n";
     let folder = Folder::new(&[("s.toml", &sweep(&format!("tp = 2\n{axes}")))]);
     for (out, jobs) in [("one", "1"), ("four", "4")] {
         let ran = folder.run(&["run", "s.toml", "--out", out, "--engine", "cpu", "--quiet", "--jobs", jobs]);
@@ -93,6 +93,81 @@ fn bytes_do_not_depend_on_threads_or_folding() {
         let values = folder.column("one/results.csv", column);
         assert!(values.chunks(2).all(|pair| pair[0] == pair[1]), "{column}: {values:?}");
     }
+}
+
+#[test]
+fn a_client_waits_for_its_answer() {
+    // Two clients a tensor-parallel pair; a request may go to another pair than the one before.
+    let folder = folder("tp = 2\nclients = 6\nadmission = \"reserved\"\n");
+    let of = |column: &str| numbers(&folder, "o/requests.csv", column);
+    let (arrival, e2e) = (of("arrival_ns"), of("e2e_ns"));
+    assert_eq!(arrival[..6], [0.0; 6]);
+    let ends: Vec<f64> = arrival.iter().zip(&e2e).map(|(arrival, e2e)| arrival + e2e).collect();
+    for (i, at) in arrival.iter().enumerate() {
+        assert!(i < 6 || ends.iter().any(|end| (end - at).abs() < 0.01), "request {i} arrives at {at}: {ends:?}");
+        let under_way = (0..12).filter(|&j| arrival[j] <= *at && ends[j] > *at).count();
+        assert!(under_way <= 6, "{under_way} requests of six clients");
+    }
+    let instances = of("instance");
+    assert!(instances.contains(&0.0) && instances.contains(&3.0), "{instances:?}");
+    // A rate has no effect on clients that wait.
+    let ran = Folder::new(&[("s.toml", &sweep("tp = 2\nclients = 6\n"))]).run(&["plan", "s.toml"]);
+    assert!((ran.stdout + &ran.stderr).contains("workload.request_rate"));
+}
+
+#[test]
+fn who_gives_memory_back_is_counted() {
+    // Room for 528 tokens; twelve requests of 60 tokens and answers of 100 come at once.
+    let more = "tp = 2\ndp = 1\nkv_block_tokens = 16\nmemory_reserve_gib = 0.0\nmemory_share = 1.0\nlengths = \"fixed\"\n\n[axes]\n\"workload.admission\" = [\"reserved\", \"on-demand\"]\n";
+    let text = sweep(more)
+        .replace("gpus = 8,", "gpus = 2, gpu_memory_gib = 0.008,")
+        .replace("output_tokens = 8", "output_tokens = 100")
+        .replace("max_batch_tokens = 256", "max_batch_tokens = 256\nmax_sequences = 16");
+    let folder = Folder::new(&[("s.toml", &text)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    let capacity = numbers(&folder, "o/results.csv", "kv_capacity_tokens");
+    assert_eq!(capacity, [528.0; 2]);
+    let preemptions = numbers(&folder, "o/requests.csv", "preemptions");
+    assert_eq!(preemptions[..12], [0.0; 12]);
+    let times: f64 = preemptions[12..].iter().sum();
+    let count = preemptions[12..].iter().filter(|n| **n > 0.0).count();
+    assert!(times > 0.0);
+    let said = format!("{count} of 12 requests were preempted, {times} times in all");
+    assert!(ran.stderr.contains(&said) || ran.stdout.contains(&said), "{said}: {}{}", ran.stdout, ran.stderr);
+    assert_eq!(numbers(&folder, "o/results.csv", "requests_done"), [12.0; 2]);
+    assert!(numbers(&folder, "o/results.csv", "kv_use_peak").iter().all(|share| *share <= 1.0));
+}
+
+#[test]
+fn narrow_weights_and_drafted_tokens_make_answers_faster() {
+    // One request alone, whose steps read the weights: by their bits, not by the products' rate.
+    let alone = "tp = 1\ndp = 1\nmemory_reserve_gib = 0.0\n";
+    let text = |axes: &str| {
+        sweep(&format!("{alone}\n[axes]\n{axes}\n"))
+            .replace("request_count = 12", "request_count = 1")
+            .replace("output_tokens = 8", "output_tokens = 100")
+            .replace("gpus = 8, gpus_per_server = 2,", "gpus = 1, gpus_per_server = 1, gpu = \"b200\",")
+            .replace(
+                "layers = 2, hidden = 512, heads = 8, kv_heads = 4, ffn = 1024",
+                "layers = 8, hidden = 8192, heads = 64, kv_heads = 8, ffn = 28672",
+            )
+    };
+    let tpot = |axes: &str| {
+        let folder = Folder::new(&[("s.toml", &text(axes))]);
+        let ran = folder.run(&["run", "s.toml", "--out", "o", "--engine", "cpu", "--quiet"]);
+        assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+        numbers(&folder, "o/results.csv", "tpot_mean_ns")
+    };
+    let times = tpot("\"workload.precision\" = [\"bf16\", \"fp8\", \"nvfp4\", \"int4\"]");
+    assert!(times[1] < 0.65 * times[0] && times[2] < 0.75 * times[1], "{times:?}");
+    assert!(times[3] < 0.5 * times[0] && times[3] > 0.8 * times[2], "{times:?}");
+    // Of four drafted tokens 2.8 are accepted on average where nine in ten are: with the one that a step gives anyway, 3.4 to 4.2 tokens a step.
+    let drafted = tpot("\"workload.draft_acceptance\" = [0.0, 0.9]\n\"workload.draft_tokens\" = [4]");
+    assert!(
+        drafted[0] > times[0] && drafted[1] < times[0] / 2.0 && drafted[1] > times[0] / 5.0,
+        "{drafted:?} {times:?}"
+    );
 }
 
 #[test]
@@ -146,6 +221,8 @@ fn what_cannot_be_served_is_told() {
         ("tp = 2\ncluster.gpu_memory_gib = 1.0\n", "leaves no room for keys and values"),
         ("tp = 3\n", "tp 3 x pp 1 x dp 2 are 6 GPUs"),
         ("tp = 2\nmax_batch_tokens = 16\n", "workload.max_sequences = 256"),
+        ("tp = 2\ndraft_tokens = 3\n", "it must be at least 1024: each of 256 decoding sequences adds a token"),
+        ("tp = 2\nprecision = \"nvfp4\"\n", "has no such units"),
         ("tp = 2\ndp = 4\nep = 3\n", "must be a multiple of it"),
         ("tp = 2\ndp = 8\n", "are 16 GPUs, but cluster.gpus = 8"),
         ("tp = 1\ndp = 1\n", "are 1 GPUs, but cluster.gpus = 8; in servers of 2 GPUs they take cluster.gpus = 2"),

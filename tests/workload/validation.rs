@@ -39,6 +39,14 @@ fn column(unit: &str) -> (&'static str, f64) {
         "tokens/s/GPU" => ("tokens_per_s_per_gpu", 1.0),
         "GB/s" => ("busbw_gbps", 8.0),
         "GiB" => ("peak_memory_bytes", 1_073_741_824.0),
+        "output tokens/s" => ("output_tokens_per_s", 1.0),
+        "ms to the first token" => ("ttft_mean_ns", 1e6),
+        "ms to the first token (median)" => ("ttft_p50_ns", 1e6),
+        "ms to the first token (p99)" => ("ttft_p99_ns", 1e6),
+        "ms per output token" => ("tpot_mean_ns", 1e6),
+        "ms per output token (median)" => ("tpot_p50_ns", 1e6),
+        "ms per output token (p99)" => ("tpot_p99_ns", 1e6),
+        "ms to the last token" => ("e2e_mean_ns", 1e6),
         other => panic!("the unit {other}"),
     }
 }
@@ -78,6 +86,11 @@ fn both_ways(suite: &str) {
 #[test]
 fn run_and_validate_say_the_same_of_training() {
     both_ways("training");
+}
+
+#[test]
+fn run_and_validate_say_the_same_of_serving() {
+    both_ways("serving");
 }
 
 /// Rows of the memory suite are parts of what `run` estimates: a GPU that is too small makes it say them.
@@ -187,7 +200,7 @@ fn summaries(suite: &str) -> Vec<String> {
 fn the_pages_state_the_errors_that_validate_prints() {
     let fidelity =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/explanation/fidelity.md")).unwrap();
-    let lines: Vec<String> = ["training", "collectives"].into_iter().flat_map(summaries).collect();
+    let lines: Vec<String> = ["training", "collectives", "serving"].into_iter().flat_map(summaries).collect();
     assert!(lines.len() > 20);
     for line in lines {
         assert!(

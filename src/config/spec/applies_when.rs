@@ -266,6 +266,10 @@ pub(super) fn disaggregated(v: &Values) -> bool {
 pub(super) fn requests(v: &Values, source: &str) -> bool {
     inference(v) && v.is(KeyId::Requests, source)
 }
+/// Whether inference drafts tokens.
+pub(super) fn drafts(v: &Values) -> bool {
+    inference(v) && v.int(KeyId::DraftTokens) > 0
+}
 /// Whether instances of inference share experts.
 pub(super) fn shared_experts(v: &Values) -> bool {
     inference(v) && (v.int(KeyId::Ep) > 1 || (disaggregated(v) && v.int(KeyId::PrefillEp) > 1))

@@ -182,6 +182,9 @@ pub(super) fn zero(v: &Values) -> Value {
         _ => 0,
     })
 }
+pub(super) fn output_spread(v: &Values) -> Value {
+    Value::Float(v.float(KeyId::LengthSpread))
+}
 pub(super) fn precision(v: &Values) -> Value {
     Value::Text(if v.bool(KeyId::Fp8) { "fp8" } else { "bf16" }.into())
 }

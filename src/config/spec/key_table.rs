@@ -247,7 +247,7 @@ macro_rules! for_each_key {
             ActivationBytes "workload.activation_bytes" int(1, 8), D::Int(2), model, "bytes of an activation";
             OptimizerBytes "workload.optimizer_bytes" int(0, 64), D::Int(12), model, "bytes a parameter of master weights and optimizer state";
             Fp8 "workload.fp8" KeyKind::Bool, D::Bool(false), |v| transformer(v) && !v.given(KeyId::Precision), "matrix products in FP8; of inference the weights of layers too";
-            Precision "workload.precision" one_of(&["bf16", "fp8", "mxfp8", "nvfp4"], &[]), D::Derived(derive::precision, "fp8 with workload.fp8, else bf16"), model,
+            Precision "workload.precision" one_of(&["bf16", "fp8", "mxfp8", "nvfp4", "int4"], &[]), D::Derived(derive::precision, "fp8 with workload.fp8, else bf16"), transformer,
                 "operands of matrix products in linear layers: 16 bit, FP8 with a scaling factor a tensor, FP8 with one for 32 elements, FP4 with one for 16; the last two on Blackwell";
             Compile "workload.compile" KeyKind::Bool, D::Bool(false), |v| model(v) && !v.is(KeyId::Framework, "megatron"),
                 "norms, gates and rotary embeddings are one kernel each, as torch.compile makes them; else the single operations of PyTorch's eager mode. Megatron has kernels of its own";
@@ -301,19 +301,30 @@ macro_rules! for_each_key {
             PrefillEp "workload.prefill_ep" int(0, COUNT), D::Int(0), disaggregated, "expert parallel degree of the pool that prefills; 0: ep";
             Requests "workload.requests" one_of(&["generated", "trace"], &[]), D::Choice("generated"), inference, "where requests come from: a generator, or the CSV file in workload.path";
             RequestCount "workload.request_count" int(1, 1_000_000), D::Int(64), |v| requests(v, "generated"), "requests that arrive";
-            RequestRate "workload.request_rate" stepped(0.0, 1e6, 0.000_001), D::Float(1.0), |v| requests(v, "generated"), "requests a second; 0: all arrive at once";
-            Burstiness "workload.burstiness" stepped(0.01, 100.0, 0.000_001), D::Float(1.0), |v| requests(v, "generated") && v.float(KeyId::RequestRate) > 0.0,
+            Clients "workload.clients" int(0, 1_000_000), D::Int(0), inference,
+                "clients that each send their next request when the last one is answered; 0: requests arrive on their own, whether or not others are answered";
+            RequestRate "workload.request_rate" stepped(0.0, 1e6, 0.000_001), D::Float(1.0), |v| requests(v, "generated") && v.int(KeyId::Clients) == 0, "requests a second; 0: all arrive at once";
+            Burstiness "workload.burstiness" stepped(0.01, 100.0, 0.000_001), D::Float(1.0), |v| requests(v, "generated") && v.int(KeyId::Clients) == 0 && v.float(KeyId::RequestRate) > 0.0,
                 "shape of the gamma distribution of times between requests: 1: Poisson arrivals; below: bursts; above: more even";
             Lengths "workload.lengths" one_of(&["lognormal", "fixed"], &[]), D::Choice("lognormal"), |v| requests(v, "generated"), "distribution of prompt and output lengths around their means";
             PromptTokens "workload.prompt_tokens" int(1, 10_000_000), D::Int(1024), |v| requests(v, "generated"), "mean tokens of a prompt (our choice)";
             OutputTokens "workload.output_tokens" int(1, 10_000_000), D::Int(128), |v| requests(v, "generated"), "mean tokens of an answer (our choice)";
             LengthSpread "workload.length_spread" stepped(0.0, 10.0, 0.000_001), D::Float(0.5), |v| requests(v, "generated") && v.is(KeyId::Lengths, "lognormal"),
                 "standard deviation of lengths over their mean (our choice)";
+            OutputSpread "workload.output_spread" stepped(0.0, 10.0, 0.000_001), D::Derived(derive::output_spread, "workload.length_spread"), |v| requests(v, "generated") && v.is(KeyId::Lengths, "lognormal"),
+                "standard deviation of lengths of answers over their mean";
             Batching "workload.batching" one_of(&["mixed", "prefill-first"], &[]), D::Choice("mixed"), inference,
                 "what a step holds: a token of every decoding sequence, then prompts in chunks up to max_batch_tokens; or, where any prompt waits, prompts alone";
+            Admission "workload.admission" one_of(&["on-demand", "reserved"], &[]), D::Choice("on-demand"), inference,
+                "memory for keys and values of an admitted request: as it goes, and who was admitted last is preempted where none is left (vLLM, SGLang); or for its whole answer at once (TensorRT-LLM)";
             MaxSequences "workload.max_sequences" int(1, 1_000_000), D::Int(256), inference, "most sequences that an instance runs at once";
             MaxBatchTokens "workload.max_batch_tokens" int(1, 10_000_000), D::Int(8192), inference, "most tokens of a step of an instance";
             ChunkTokens "workload.chunk_tokens" int(0, 10_000_000), D::Int(0), inference, "most tokens of one prompt in a step; 0: what max_batch_tokens leaves";
+            DraftTokens "workload.draft_tokens" int(0, 64), D::Int(0), inference,
+                "speculative decoding: tokens that are drafted for each sequence and step, which the next step computes at once; 0: none";
+            DraftAcceptance "workload.draft_acceptance" stepped(0.0, 1.0, 0.000_001), D::Float(0.7), drafts,
+                "probability that a drafted token is accepted, if those before it are (our choice: it depends on model and text)";
+            DraftLayers "workload.draft_layers" int(1, 100_000), D::Int(1), drafts, "layers that draft, each like one of the model (EAGLE and multi-token prediction have one)";
             KvBytes "workload.kv_bytes" int(1, 2), D::Int(2), inference, "bytes of an element of cached keys and values";
             KvBlockTokens "workload.kv_block_tokens" int(1, 65536), D::Int(16), inference, "tokens of a block, in which memory for keys and values is given out";
             MemoryShare "workload.memory_share" stepped(0.01, 1.0, 0.000_001), D::Float(0.9), inference,

@@ -74,7 +74,7 @@ pub use sections::{
 };
 pub use series::SeriesKeys;
 pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
-pub use serving::{BatchingChoice, GeneratedRequests, PoolLayout, RequestSource, Serving};
+pub use serving::{AdmissionChoice, BatchingChoice, Drafting, GeneratedRequests, PoolLayout, RequestSource, Serving};
 pub use slow_links::{ReducedRate, SlowLinkText};
 pub use training::{
     CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, ScheduleChoice,

@@ -9,6 +9,7 @@ use super::experts::DispatcherChoice;
 use super::key_id::KeyId;
 use super::named::{Named, named};
 use super::scale::{PPM, scaled};
+use super::training::PrecisionChoice;
 use super::value::Values;
 
 /// Picoseconds of a millisecond, and of a microsecond.
@@ -20,8 +21,8 @@ const PS_PER_US: f64 = 1e6;
 pub struct Serving {
     /// Value of `workload.model`.
     pub model: Named,
-    /// Whether products and weights of layers are in FP8; else 16 bit.
-    pub fp8: bool,
+    /// Value of `workload.precision`: of the products of layers and of their weights.
+    pub precision: PrecisionChoice,
     /// Bytes of an element of cached keys and values.
     pub kv_bytes: u32,
     /// GPUs that decode, and prefill too unless `prefill` does.
@@ -30,6 +31,12 @@ pub struct Serving {
     pub prefill: Option<PoolLayout>,
     /// Value of `workload.batching`.
     pub batching: BatchingChoice,
+    /// Value of `workload.admission`.
+    pub admission: AdmissionChoice,
+    /// Value of `workload.clients`; 0: requests arrive on their own.
+    pub clients: u32,
+    /// Speculative decoding; `None`: no token is drafted.
+    pub draft: Option<Drafting>,
     /// Value of `workload.max_sequences`.
     pub max_sequences: u32,
     /// Value of `workload.max_batch_tokens`.
@@ -82,6 +89,26 @@ pub enum BatchingChoice {
     PrefillFirst,
 }
 
+/// The memory for keys and values that an admitted request takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AdmissionChoice {
+    /// For its prompt and its whole answer.
+    Reserved,
+    /// For what is computed next.
+    OnDemand,
+}
+
+/// Speculative decoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drafting {
+    /// Value of `workload.draft_tokens`, at least 1.
+    pub tokens: u32,
+    /// Value of `workload.draft_acceptance`, millionths.
+    pub acceptance_ppm: u64,
+    /// Value of `workload.draft_layers`.
+    pub layers: u32,
+}
+
 /// The source of requests.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RequestSource {
@@ -107,8 +134,10 @@ pub struct GeneratedRequests {
     pub prompt_tokens: u32,
     /// Value of `workload.output_tokens`.
     pub output_tokens: u32,
-    /// Standard deviation of lengths over their mean, millionths; 0: all have the mean.
+    /// Standard deviation of lengths of prompts over their mean, millionths; 0: all have the mean.
     pub spread_ppm: u64,
+    /// Standard deviation of lengths of answers over their mean, millionths.
+    pub output_spread_ppm: u64,
 }
 
 impl PoolLayout {
@@ -147,12 +176,16 @@ impl Serving {
                 prompt_tokens: u32_of(KeyId::PromptTokens),
                 output_tokens: u32_of(KeyId::OutputTokens),
                 spread_ppm: if v.is(KeyId::Lengths, "fixed") { 0 } else { scaled(v.float(KeyId::LengthSpread), PPM) },
+                output_spread_ppm: match v.is(KeyId::Lengths, "fixed") {
+                    true => 0,
+                    false => scaled(v.float(KeyId::OutputSpread), PPM),
+                },
             }),
         };
         let some = |key: KeyId| (v.int(key) > 0).then(|| u32_of(key));
         Ok(Serving {
             model: named(v.text(KeyId::Model), dir),
-            fp8: v.bool(KeyId::Fp8),
+            precision: PrecisionChoice::new(v),
             kv_bytes: u32_of(KeyId::KvBytes),
             decode: PoolLayout {
                 tp: u32_of(KeyId::Tp),
@@ -165,6 +198,16 @@ impl Serving {
                 "prefill-first" => BatchingChoice::PrefillFirst,
                 _ => BatchingChoice::Mixed,
             },
+            admission: match v.is(KeyId::Admission, "reserved") {
+                true => AdmissionChoice::Reserved,
+                false => AdmissionChoice::OnDemand,
+            },
+            clients: u32_of(KeyId::Clients),
+            draft: (v.int(KeyId::DraftTokens) > 0).then(|| Drafting {
+                tokens: u32_of(KeyId::DraftTokens),
+                acceptance_ppm: scaled(v.float(KeyId::DraftAcceptance), PPM),
+                layers: u32_of(KeyId::DraftLayers),
+            }),
             max_sequences: u32_of(KeyId::MaxSequences),
             max_batch_tokens: u32_of(KeyId::MaxBatchTokens),
             chunk_tokens: some(KeyId::ChunkTokens),
@@ -198,11 +241,20 @@ impl Serving {
                 );
             }
         }
-        if v.is(KeyId::Batching, "mixed") && self.max_batch_tokens < self.max_sequences {
-            let why = format!(
-                "it must be at least workload.max_sequences = {}: every decoding sequence adds a token to a step",
-                self.max_sequences
-            );
+        let each = 1 + self.draft.map_or(0, |draft| draft.tokens);
+        let sequences = if v.is(KeyId::Batching, "mixed") { self.max_sequences } else { 1 };
+        if u64::from(self.max_batch_tokens) < u64::from(sequences) * u64::from(each) {
+            let why = match self.draft {
+                None => format!(
+                    "it must be at least workload.max_sequences = {}: every decoding sequence adds a token to a step",
+                    self.max_sequences
+                ),
+                Some(draft) => format!(
+                    "it must be at least {}: each of {sequences} decoding sequences adds a token to a step, and workload.draft_tokens = {} drafted ones",
+                    u64::from(sequences) * u64::from(each),
+                    draft.tokens
+                ),
+            };
             return fail(KeyId::MaxBatchTokens, why);
         }
         let Some(gpus) = gpus else { return Ok(()) };

@@ -142,6 +142,21 @@ pub enum PrecisionChoice {
     Mxfp8,
     /// FP4 with a scaling factor for each 16 elements.
     Nvfp4,
+    /// Weights of 4 bits, which kernels widen to 16 bit for their products. For inference alone.
+    Int4,
+}
+
+impl PrecisionChoice {
+    /// Returns the value of `workload.precision`.
+    pub(super) fn new(v: &Values) -> PrecisionChoice {
+        match v.text(KeyId::Precision) {
+            "fp8" => PrecisionChoice::Fp8,
+            "mxfp8" => PrecisionChoice::Mxfp8,
+            "nvfp4" => PrecisionChoice::Nvfp4,
+            "int4" => PrecisionChoice::Int4,
+            _ => PrecisionChoice::Bf16,
+        }
+    }
 }
 
 /// The parts that the host launches as CUDA graphs.
@@ -300,12 +315,7 @@ impl Training {
             grad_bytes: u32_of(KeyId::GradBytes),
             activation_bytes: u32_of(KeyId::ActivationBytes),
             optimizer_bytes: u32_of(KeyId::OptimizerBytes),
-            precision: match v.text(KeyId::Precision) {
-                "fp8" => PrecisionChoice::Fp8,
-                "mxfp8" => PrecisionChoice::Mxfp8,
-                "nvfp4" => PrecisionChoice::Nvfp4,
-                _ => PrecisionChoice::Bf16,
-            },
+            precision: PrecisionChoice::new(v),
             compile: v.bool(KeyId::Compile),
             launch_ps: v.has(KeyId::LaunchUs).then(|| scaled(v.float(KeyId::LaunchUs), 1e6)),
             cuda_graph: match v.text(KeyId::CudaGraph) {
@@ -354,6 +364,13 @@ impl Training {
             return fail(
                 KeyId::RankOrder,
                 "it must name each of tp, cp, ep, dp and pp once, joined by -, for example \"tp-cp-ep-dp-pp\""
+                    .to_string(),
+            );
+        }
+        if self.precision == PrecisionChoice::Int4 {
+            return fail(
+                KeyId::Precision,
+                "weights of 4 bits that kernels widen are for workload.kind = \"inference\"; bf16, fp8, mxfp8 or nvfp4 would be right"
                     .to_string(),
             );
         }

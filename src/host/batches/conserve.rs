@@ -302,7 +302,7 @@ mod tests {
 
     use super::*;
     use crate::prepare;
-    use crate::setup::link_names::link_names;
+    use crate::setup::links::names::link_names;
     use hyperfold_columns::FlowIdx;
     use hyperfold_config::sweep::{self, SetOverrides};
 

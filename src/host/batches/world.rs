@@ -34,7 +34,7 @@ use crate::outcomes::flow_info::FlowInfo;
 use crate::outcomes::outcome::{Ending, ExperimentOutcome};
 use crate::outcomes::read_outcome::{OutcomeRows, read};
 use crate::outcomes::series_outcome;
-use crate::setup::link_names::link_names;
+use crate::setup::links::names::link_names;
 use crate::setup::prepare::Prepared;
 
 /// Limits of one experiment; `None`: no limit.

@@ -244,6 +244,8 @@ pub struct RequestOutcome {
     pub received_ps: Option<u64>,
     /// Keys and values that were sent to the pool that decodes, bytes.
     pub transferred_bytes: u64,
+    /// How often its memory was taken from it, so that it was computed anew.
+    pub preemptions: u32,
 }
 
 /// One pool of GPUs. Times are sums over the stages of all instances, ps.

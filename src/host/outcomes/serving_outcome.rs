@@ -17,7 +17,11 @@ pub(crate) fn read(job: &Job, tasks: &[Task], start_ps: u64) -> Option<ServingOu
     let end_of = |served: ServedOps| end(served.rank, served.op);
     let requests = serving.requests.iter().zip(&serving.ops).zip(&serving.instances);
     let requests = requests.map(|((r, ops), &(instance, decode_instance))| RequestOutcome {
-        arrival_ps: r.arrival_ps,
+        arrival_ps: match ops.arrival {
+            Some(served) => end_of(served).unwrap_or(NEVER),
+            None if serving.closed => 0,
+            None => r.arrival_ps,
+        },
         prompt: r.prompt,
         output: r.output,
         instance,
@@ -27,6 +31,7 @@ pub(crate) fn read(job: &Job, tasks: &[Task], start_ps: u64) -> Option<ServingOu
         last_token_ps: end_of(ops.last_token),
         received_ps: ops.received.iter().map(|served| end_of(*served)).max().flatten(),
         transferred_bytes: ops.transferred_bytes,
+        preemptions: ops.preemptions,
     });
     let pools = serving.pools.iter().map(|p| {
         let busy = |r: &RoundOps| end(r.rank, r.end).zip(end(r.rank, r.begin)).map_or(0, |(end, begin)| end - begin);

@@ -21,7 +21,7 @@ use crate::outcomes::outcome::FlowOutcome;
 use crate::outcomes::read_outcome::{OutcomeRows, read};
 use crate::programs::job::Job;
 use crate::setup::error::PrepareError;
-use crate::setup::link_names::link_names;
+use crate::setup::links::names::link_names;
 use crate::setup::prepare::{can_run, guarded, prepare_every_rank};
 
 /// Fewest widened bins that a timeline of queues may have.

@@ -2,17 +2,17 @@
 //!
 //! Layer: host. Converts types of `spec` to those of `workload::serving`.
 
-use crate::programs::training::{dispatcher, gpu, model};
+use crate::programs::training::{dispatcher, gpu, model, precision};
 use crate::setup::error::{JobError, PrepareError, SetupError};
 use hyperfold_base::units::PS_PER_S;
 use hyperfold_config::spec::{self, Config};
 use hyperfold_llm::compute::{Dtype, Gpu};
-use hyperfold_llm::model::Model;
+use hyperfold_llm::model::{Model, Precision};
 use hyperfold_llm::workload::program::Workload;
 use hyperfold_llm::workload::serving::{
-    Batching, MAX_S, Pool, PoolRole, PoolUse, RequestDistribution, RequestOps, RequestTrace, RoundOps, ServedWorkload,
-    ServingError, ServingRequest, ServingSetup, StepCosts, draw, kv_capacity_tokens, kv_token_bytes, read_requests,
-    schedule, serve, wrong_model,
+    Admission, Batching, Draft, MAX_S, Pool, PoolRole, PoolUse, RequestDistribution, RequestOps, RequestTrace,
+    RoundOps, ServedWorkload, ServingError, ServingPlan, ServingRequest, ServingSetup, StepCosts, draw,
+    kv_capacity_tokens, kv_token_bytes, read_requests, schedule, serve, wrong_model,
 };
 use hyperfold_llm::workload::training::Cluster;
 
@@ -27,6 +27,8 @@ pub struct ServingJob {
     pub ops: Vec<RequestOps>,
     /// For each request, the instance at which it arrives, and another instance that decodes it, if there is one.
     pub instances: Vec<(u32, Option<u32>)>,
+    /// Whether clients wait for answers before they send their next requests.
+    pub closed: bool,
     /// Pools of GPUs: one for both phases, or one for prefill and one for decode.
     pub pools: Vec<ServingPool>,
 }
@@ -64,9 +66,11 @@ pub(crate) fn setup(
         return Err(JobError::Serving(ServingError::Model { model: model.name.clone(), why }).into());
     }
     let gpu = gpu(&config.cluster.gpu)?;
-    if asked.fp8 && !gpu.supports(Dtype::Fp8) {
-        let alternatives = crate::programs::training::gpus_with(Dtype::Fp8).join(", ");
-        return Err(SetupError::Units { precision: Dtype::Fp8, gpu: gpu.name.clone(), alternatives }.into());
+    let precision = precision(asked.precision);
+    let dtype = Dtype::of(precision, Dtype::Bf16);
+    if precision != Precision::Bf16 && !gpu.supports(dtype) {
+        let alternatives = crate::programs::training::gpus_with(dtype).join(", ");
+        return Err(SetupError::Units { precision: dtype, gpu: gpu.name.clone(), alternatives }.into());
     }
     let pool = |role: PoolRole, layout: &spec::PoolLayout, first_rank: u32| {
         let spec::PoolLayout { tp, pp, dp, ep } = *layout;
@@ -81,13 +85,19 @@ pub(crate) fn setup(
     };
     let mut setup = ServingSetup {
         model,
-        fp8: asked.fp8,
+        precision,
+        narrow_weights: asked.precision == spec::PrecisionChoice::Int4,
         kv_bytes: u64::from(asked.kv_bytes),
         pools,
         batching: match asked.batching {
             spec::BatchingChoice::Mixed => Batching::Mixed,
             spec::BatchingChoice::PrefillFirst => Batching::PrefillFirst,
         },
+        admission: match asked.admission {
+            spec::AdmissionChoice::Reserved => Admission::Reserved,
+            spec::AdmissionChoice::OnDemand => Admission::OnDemand,
+        },
+        clients: asked.clients,
         max_sequences: asked.max_sequences,
         max_batch_tokens: asked.max_batch_tokens,
         chunk_tokens: asked.chunk_tokens.unwrap_or(u32::MAX),
@@ -97,6 +107,11 @@ pub(crate) fn setup(
         expert_skew: asked.expert_skew_ppm as f64 / PPM,
         expert_dispatcher: asked.dispatcher.map(dispatcher),
         compute_scale: program.compute.scale_ppm as f64 / PPM,
+        draft: asked.draft.map(|draft| Draft {
+            tokens: draft.tokens,
+            acceptance: draft.acceptance_ppm as f64 / PPM,
+            layers: draft.layers,
+        }),
         seed: config.jitter_seed(),
     };
     let has = config.cluster.gpu_memory_bytes.unwrap_or(gpu.capacity_bytes);
@@ -120,7 +135,7 @@ pub(crate) fn setup(
 fn no_room(pool: &Pool, held: u64, share: u64, has: u64) -> PrepareError {
     let gib = |bytes: u64| format!("{:.2}", bytes as f64 / (1u64 << 30) as f64);
     let breakdown = format!(
-        "out of memory: {} of tp {} x pp {} leaves no room for keys and values: weights, activations and workload.memory_reserve_gib take {} GiB of the {} GiB that workload.memory_share gives of {}; use a larger tp or pp, fp8 = true, or a GPU with more memory",
+        "out of memory: {} of tp {} x pp {} leaves no room for keys and values: weights, activations and workload.memory_reserve_gib take {} GiB of the {} GiB that workload.memory_share gives of {}; use a larger tp or pp, a narrower workload.precision, or a GPU with more memory",
         pool.name(),
         pool.tp,
         pool.pp,
@@ -143,6 +158,7 @@ fn requests(config: &Config, asked: &spec::Serving) -> Result<RequestTrace, Serv
                 prompt_tokens: g.prompt_tokens,
                 output_tokens: g.output_tokens,
                 spread: g.spread_ppm as f64 / PPM,
+                output_spread: g.output_spread_ppm as f64 / PPM,
             };
             let requests = draw(&distribution, config.jitter_seed());
             let count = requests.len();
@@ -180,6 +196,19 @@ fn surprises(setup: &ServingSetup, requests: &[ServingRequest]) -> Vec<String> {
     found
 }
 
+/// Returns a note on requests whose memory was taken from them.
+fn preempted(plan: &ServingPlan) -> Option<String> {
+    let count = plan.requests.iter().filter(|r| r.preemptions > 0).count();
+    let times: u32 = plan.requests.iter().map(|r| r.preemptions).sum();
+    (count > 0).then(|| {
+        format!(
+            "{count} of {} requests were preempted, {times} times in all: memory for keys and values ran out, and they were computed anew. \
+             workload.admission = \"reserved\" or a smaller workload.max_sequences admits fewer at once",
+            plan.requests.len()
+        )
+    })
+}
+
 /// Adds the file and line to an error about a request of a trace.
 fn with_line(error: ServingError, source: &spec::RequestSource, lines: &[u64]) -> ServingError {
     match (error, source) {
@@ -211,10 +240,11 @@ pub(crate) fn served(
     }
     let RequestTrace { requests, lines } = requests(config, asked).map_err(JobError::Serving)?;
     notes.extend(surprises(&setup, &requests));
-    let dtype = if setup.fp8 { Dtype::Fp8 } else { Dtype::Bf16 };
+    let dtype = Dtype::of(setup.precision, Dtype::Bf16);
     let costs = StepCosts::new(&setup, cluster.machine(dtype), gpu, servers);
     let plan =
         schedule(&setup, &requests, &costs).map_err(|e| JobError::Serving(with_line(e, &asked.requests, &lines)))?;
+    notes.extend(preempted(&plan));
     let made = serve(&setup, &requests, &plan).map_err(JobError::Serving)?;
     let ServedWorkload { workload, requests: ops, rounds } = made;
     let peak =
@@ -223,5 +253,5 @@ pub(crate) fn served(
     let pools = setup.pools.iter().zip(&plan.pools).zip(rounds);
     let pools = pools.map(|((pool, usage), rounds)| ServingPool { pool: *pool, usage: *usage, rounds }).collect();
     let instances = plan.requests.iter().map(|r| (r.instance, r.decode_instance)).collect();
-    Ok(Served { workload, job: ServingJob { requests, ops, instances, pools }, peak_bytes })
+    Ok(Served { workload, job: ServingJob { requests, ops, instances, closed: setup.clients > 0, pools }, peak_bytes })
 }

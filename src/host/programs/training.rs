@@ -159,6 +159,16 @@ fn modules(chosen: &[spec::RecomputeModule]) -> RecomputeModules {
     }
 }
 
+/// Returns the type of the operands of layers' products. Weights of 4 bits that kernels widen are multiplied in 16 bit.
+pub(crate) fn precision(choice: spec::PrecisionChoice) -> Precision {
+    match choice {
+        spec::PrecisionChoice::Bf16 | spec::PrecisionChoice::Int4 => Precision::Bf16,
+        spec::PrecisionChoice::Fp8 => Precision::Fp8,
+        spec::PrecisionChoice::Mxfp8 => Precision::Mxfp8,
+        spec::PrecisionChoice::Nvfp4 => Precision::Nvfp4,
+    }
+}
+
 /// Converts the kernels that exchange tokens with experts to the type of `collective`.
 pub(crate) fn dispatcher(choice: spec::DispatcherChoice) -> ExpertDispatcher {
     match choice {
@@ -208,12 +218,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
             activations: t.activation_bytes,
             optimizer: t.optimizer_bytes,
         },
-        precision: match t.precision {
-            spec::PrecisionChoice::Bf16 => Precision::Bf16,
-            spec::PrecisionChoice::Fp8 => Precision::Fp8,
-            spec::PrecisionChoice::Mxfp8 => Precision::Mxfp8,
-            spec::PrecisionChoice::Nvfp4 => Precision::Nvfp4,
-        },
+        precision: precision(t.precision),
         compiled: t.compile,
         fused_activation_cast: false,
         fused_grouped_mlp: t.fused_grouped_mlp,

@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use crate::cost::Bill;
-use crate::setup::link_names::link_names;
+use crate::setup::links::names::link_names;
 use hyperfold_base::budget::{self, OverBudget, Unfinished};
 use hyperfold_base::isolation::isolated;
 use hyperfold_columns::{cc, mode, status};
@@ -19,10 +19,10 @@ use crate::outcomes::series_outcome;
 use crate::programs::job::Job;
 use crate::setup::error::PrepareError;
 use crate::setup::host_memory::world_bytes;
+use crate::setup::links::sampled_links::sampled_ends;
 use crate::setup::memory_refusal::MemoryRefusal;
 use crate::setup::own_routing::named_routing_policy;
 use crate::setup::route::{Routed, routed, routed_with};
-use crate::setup::sampled_links::sampled_ends;
 use crate::tables::build_tables::{Built, build_sharing};
 use crate::tables::job_rows::{self, Crossing, JobRows, LinkShares};
 use crate::tables::packet_case::{BuildOptions, GraphCase, PacketCase};

@@ -28,12 +28,12 @@ use crate::programs::serving;
 use crate::programs::traffic::{few_enough, flows, one_class, queue_pairs};
 use crate::programs::training::TrainingSetup;
 use crate::setup::error::PrepareError;
+use crate::setup::links::outages::{CrossingFlows, network_changes, outages};
+use crate::setup::links::slow_links::{slow_arcs, slow_link_notes};
 use crate::setup::marking;
 use crate::setup::network::{bill, network, nvlink_as_packets};
-use crate::setup::outages::{CrossingFlows, network_changes, outages};
 use crate::setup::own_routing::named_routing_policy;
 use crate::setup::servers;
-use crate::setup::slow_links::{slow_arcs, slow_link_notes};
 
 /// Whether an experiment is computed while it is prepared, and not simulated: its one program communicates by closed form only.
 pub fn is_worked_out(config: &Config) -> bool {

@@ -13,6 +13,12 @@ use super::{Dtype, Error};
 /// none.
 const PJ_PER_BYTE: f64 = 8.0 * 3.92;
 
+const PS_PER_US: f64 = 1e6;
+
+/// Blocks of work for each multiprocessor up to which attention of decoding sequences takes its shorter time, and from which on the longer one. Between them it
+/// grows in proportion (casys-kaist/LLMServingSim@5daddb2, profiler/perf, attention.csv of the RTX PRO 6000 and the RTX 4090).
+const DECODE_BLOCKS: [f64; 2] = [0.7, 2.7];
+
 const ASSETS: &str = include_str!("../../../assets/gpus.toml");
 
 /// The properties of a GPU that determine how long kernels take and what fits into its memory.
@@ -74,6 +80,9 @@ pub struct Gpu {
     pub slowdown_memory: f64,
     /// Time in ps from the end of a kernel to the beginning of the next one on the same stream, including ramping up and down.
     pub launch_ps: u64,
+    /// Time in ps of attention over the keys and values of decoding sequences, beyond that of their bytes and with its launch: with few blocks of work, and with
+    /// so many that every multiprocessor has several. 0 if it was not measured.
+    pub decode_attention_ps: [u64; 2],
     /// Time in ps of the host's processor for one operation of PyTorch, including the framework's code around it.
     pub host_op_ps: u64,
 }
@@ -134,6 +143,7 @@ struct Specification {
     #[serde(rename = "links_source")]
     _links_source: Option<serde::de::IgnoredAny>,
     launch_ns: Option<f64>,
+    decode_attention_us: Option<[f64; 2]>,
     host_op_us: Option<f64>,
 }
 
@@ -274,6 +284,8 @@ impl Gpu {
         }
         let inherit = |property: fn(&Gpu) -> f64| like.as_ref().map(property);
         let measured = spec.measured.unwrap_or(false);
+        let decode_us =
+            |us: f64| need("decode_attention_us", Some(us), None, 0.0, 1e6).map(|us| (us * PS_PER_US + 0.5) as u64);
         let gib = (1u64 << 30) as f64;
         let mib = (1u64 << 20) as f64;
         let mut gpu = Gpu {
@@ -365,6 +377,10 @@ impl Gpu {
                 1.0,
                 1000.0,
             )?,
+            decode_attention_ps: match spec.decode_attention_us {
+                Some(us) => [decode_us(us[0])?, decode_us(us[1])?],
+                None => like.as_ref().map_or([0, 0], |g| g.decode_attention_ps),
+            },
             launch_ps: (need("launch_ns", spec.launch_ns, inherit(|g| g.launch_ps as f64 / 1e3), 0.0, 1e6)? * 1e3)
                 as u64,
             host_op_ps: (need(
@@ -408,6 +424,14 @@ impl Gpu {
     pub fn sustained_flops(&self, dtype: Dtype) -> f64 {
         let i = self.effective(dtype) as usize;
         self.peak_flops[i] * self.sustained[i]
+    }
+
+    /// Time in ps of attention over the keys and values of decoding sequences, beyond that of their bytes. `blocks` is the number of sequences times heads of keys
+    /// and values. 0 if it was not measured.
+    pub fn decode_attention_ps(&self, blocks: u64) -> u64 {
+        let [few, many] = self.decode_attention_ps.map(|ps| ps as f64);
+        let share = (blocks as f64 / self.sms as f64 - DECODE_BLOCKS[0]) / (DECODE_BLOCKS[1] - DECODE_BLOCKS[0]);
+        (few + (many - few) * share.clamp(0.0, 1.0)) as u64
     }
 
     /// FLOP/s at which a kernel draws all power of the board that is not idle. A FLOP takes `energy_factor` times the energy of a product's FLOP in a benchmark,

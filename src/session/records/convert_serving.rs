@@ -182,6 +182,7 @@ fn rows(outcome: &ServingOutcome, job: Option<&str>, keys: Option<&Serving>) -> 
             tpot: times.tpot.map(Ps),
             e2e: times.e2e.map(Ps),
             within_bounds: times.good(keys),
+            preemptions: u64::from(r.preemptions),
         }
     };
     (0..).zip(&outcome.requests).map(row).collect()

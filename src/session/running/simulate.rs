@@ -214,6 +214,7 @@ impl Simulator for BuiltIn {
         warnings.extend(findings.audits.writes_warning());
         warnings.extend(findings.drops_warning());
         warnings.extend(findings.lost_without_pfc.warning());
+        warnings.extend(findings.resent_warning());
         warnings.extend(findings.spray_warning());
         Ok(warnings)
     }
@@ -292,6 +293,8 @@ struct Findings<'a> {
     /// Experiments that dropped packets although pauses were on.
     lost_with_pfc: u64,
     lost_without_pfc: Losses,
+    /// Experiments that sent packets again, of which none was dropped, to receivers that take packets in any order.
+    resent_unlost: u64,
     /// Experiments that started over without folding.
     started_over: u64,
     /// Experiments that ended in this session.
@@ -311,6 +314,7 @@ impl<'a> Findings<'a> {
             audits: Audits::default(),
             lost_with_pfc: 0,
             lost_without_pfc: Losses::default(),
+            resent_unlost: 0,
             started_over: 0,
             ended: 0,
             remembered: 0,
@@ -351,6 +355,12 @@ impl<'a> Findings<'a> {
         {
             let policy = hyperfold_host::named_routing_policy(&configured);
             self.flows_sprayed[usize::from(policy.is_some_and(|policy| policy.sprays()))] = true;
+        }
+        if record.drops == Some(0)
+            && record.retransmissions.is_some_and(|n| n > 0)
+            && config(self.sweep, experiment).values.is(spec::KeyId::LossRecovery, "selective")
+        {
+            self.resent_unlost += 1;
         }
         if record.drops.is_some_and(|n| n > 0) {
             let config = config(self.sweep, experiment);
@@ -394,12 +404,33 @@ impl<'a> Findings<'a> {
             && self.remembered == 0
         {
             messages.push(format!(
-                "--memo {}: nothing to remember; what is remembered are folded task graphs (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\", no output.rtt, no output.series, no transport.loss_recovery = \"selective\", no topology.outages, one path a flow)",
-                path.display()
+                "--memo {}: nothing to remember. Folded task graphs are remembered (fidelity.memo = true, fidelity.fast_forward = \"steady\" or \"exact\"){}",
+                path.display(),
+                self.unknown_to_folding().unwrap_or_default()
             ));
         }
         messages.extend(self.audits.notes(self.sweep.experiments.len()));
         messages
+    }
+
+    /// Says why the first experiment with something that folding does not know was not folded.
+    fn unknown_to_folding(&self) -> Option<String> {
+        self.sweep.experiments.iter().find_map(|experiment| {
+            let config = self.sweep.config(experiment).ok()?;
+            let why = hyperfold_host::unknown_to_folding(&config)?;
+            Some(format!("; experiment {} was not folded, as {why}", experiment.exp_id))
+        })
+    }
+
+    fn resent_warning(&self) -> Option<String> {
+        (self.resent_unlost > 0).then(|| {
+            format!(
+                "{} sent packets again though none was dropped: packets overtook each other by more than transport.packet_threshold, or \
+                 transport.rto_us is shorter than a round trip through full queues. With a larger threshold and a transport.psn_range of \
+                 twice as much, less is sent again",
+                counted(self.resent_unlost, "experiment")
+            )
+        })
     }
 
     fn drops_warning(&self) -> Option<String> {

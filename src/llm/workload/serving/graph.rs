@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::error::ServingError;
 use super::kv::{KvTransfer, kv_transfers};
-use super::plan::{Round, RoundAt, ServingPlan};
+use super::plan::{PlannedRequest, Round, RoundAt, ServingPlan};
 use super::request::ServingRequest;
 use super::setup::{Pool, PoolRole, ServingSetup};
 use super::step_cost::JoinedExchange;
@@ -20,6 +20,10 @@ use crate::workload::rules::{Message, ProgramWriter, RankSchedule, assemble};
 
 /// Bytes of the message that tells a sender that there is memory for keys and values (our choice).
 const ROOM_BYTES: u64 = 64;
+/// Bytes of the message that brings a client's next request to another instance (our choice).
+const REQUEST_BYTES: u64 = 64;
+/// Bit of the tags of these messages. There are fewer requests.
+const NEXT_REQUEST: u32 = 1 << 31;
 /// Bytes of a chosen token that goes from the last stage to the first.
 const TOKEN_BYTES: u64 = 4;
 /// Sum of the experts' loads, which are given in these units.
@@ -37,6 +41,8 @@ pub struct ServedOps {
 /// The ops whose times give the progress of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RequestOps {
+    /// Ends when the request arrives, where it waits for another one's end; `None` if it arrives on its own.
+    pub arrival: Option<ServedOps>,
     /// Ends when the request's first step begins.
     pub begin: ServedOps,
     /// Ends with the request's first token.
@@ -47,6 +53,8 @@ pub struct RequestOps {
     pub received: Vec<ServedOps>,
     /// Bytes of keys and values that are sent to the ranks that decode.
     pub transferred_bytes: u64,
+    /// How often its memory was taken from it, so that it was computed anew.
+    pub preemptions: u32,
 }
 
 /// One stage of an instance in one round: ops of the stage's first rank.
@@ -99,6 +107,8 @@ struct Graph<'a> {
     slot_of: Vec<Slots>,
     /// Requests that get their memory at the end of a round, by decoding instance and round.
     waiting_for_memory: BTreeMap<(u32, u32), Vec<u32>>,
+    /// Requests that come to another instance when one ends in a round, by engine and round.
+    followed: BTreeMap<(u32, u32), Vec<u32>>,
     marks: RefCell<BTreeMap<u32, Marks>>,
 }
 
@@ -141,8 +151,15 @@ impl<'a> Graph<'a> {
             slots: vec![Vec::new(); n],
             slot_of: vec![none; n],
             waiting_for_memory,
+            followed: BTreeMap::new(),
             marks: RefCell::default(),
         };
+        for request in 0..requests.len() as u32 {
+            if let Some(before) = graph.told_of(request) {
+                let at = plan.requests[before as usize].last_token;
+                graph.followed.entry((at.engine, at.round)).or_default().push(request);
+            }
+        }
         for pool in &setup.pools {
             for (i, s) in (0..pool.dp).flat_map(|i| (0..pool.pp).map(move |s| (i, s))) {
                 graph.group((0..pool.tp).map(|t| pool.rank(i, s, t)).collect(), Dim::Tp, |slots| &mut slots.tp);
@@ -155,10 +172,15 @@ impl<'a> Graph<'a> {
                 graph.group((0..pool.pp).map(|s| pool.rank(i, s, t)).collect(), Dim::Pp, |slots| &mut slots.pp);
             }
         }
-        if setup.pools.len() > 1 {
+        if graph.tells_ranks_apart() {
             graph.group((0..setup.ranks()).collect(), Dim::Other, |slots| &mut slots.all);
         }
         graph
+    }
+
+    /// Whether ranks send to ranks of other instances: keys and values to another pool, or a client's next request.
+    fn tells_ranks_apart(&self) -> bool {
+        self.setup.pools.len() > 1 || !self.followed.is_empty()
     }
 
     /// Adds a group, unless it has only one member. `slot` selects the field of [`Slots`] for it.
@@ -236,28 +258,62 @@ impl<'a> Graph<'a> {
             .collect()
     }
 
+    /// The pool that computes last tokens.
+    fn last_pool(&self) -> &Pool {
+        self.setup.pools.last().expect("there is a pool")
+    }
+
+    /// The pool and the instance in it that compute a round of a request.
+    fn instance_of(&self, plan: &PlannedRequest, round_at: RoundAt) -> (&Pool, u32) {
+        match plan.decode_instance {
+            Some(i) if self.plan.engines[round_at.engine as usize].pool == 1 => (self.last_pool(), i),
+            _ => (self.setup.first_pool(), plan.instance),
+        }
+    }
+
+    /// The op that ends a round of a request. Each program is written for the first of equal ranks; tensor-parallel ranks are equal.
+    fn end_of(&self, marks: &BTreeMap<u32, Marks>, plan: &PlannedRequest, round_at: RoundAt) -> ServedOps {
+        let (pool, instance) = self.instance_of(plan, round_at);
+        let rank = pool.rank(instance, pool.pp - 1, 0);
+        ServedOps { rank, op: marks[&rank].rounds[round_at.round as usize].1 }
+    }
+
+    /// The op that ends with a request's last token.
+    fn last_token(&self, marks: &BTreeMap<u32, Marks>, request: u32) -> ServedOps {
+        let plan = &self.plan.requests[request as usize];
+        self.end_of(marks, plan, plan.last_token)
+    }
+
+    /// The request whose end another instance must be told of before this one can arrive there.
+    fn told_of(&self, request: u32) -> Option<u32> {
+        let plan = &self.plan.requests[request as usize];
+        let before = plan.after?;
+        let ended = &self.plan.requests[before as usize];
+        let (pool, instance) = self.instance_of(ended, ended.last_token);
+        (pool.role != self.setup.first_pool().role || instance != plan.instance).then_some(before)
+    }
+
+    /// The message by which a client's next request comes to its instance from where its last one ended.
+    fn next_request(&self, rank: u32, peer: u32, request: u32) -> Message {
+        let peer = Peer { slot: self.slot_of[rank as usize].all, member: peer };
+        Message { peer, bytes: REQUEST_BYTES, tag: NEXT_REQUEST | request, dim: Dim::Other }
+    }
+
     /// The ops whose times give the progress of a request.
     fn ops_of(&self, request: u32) -> RequestOps {
         let marks = self.marks.borrow();
         let plan = &self.plan.requests[request as usize];
-        let [first, last] = [&self.setup.pools[0], self.setup.pools.last().expect("there is a pool")];
-        let decoder = |round_at: RoundAt| match plan.decode_instance {
-            Some(i) if self.plan.engines[round_at.engine as usize].pool == 1 => (last, i),
-            _ => (first, plan.instance),
-        };
-        // Each program is written for the first of equal ranks; tensor-parallel ranks are equal.
-        let end = |round_at: RoundAt| {
-            let (pool, instance) = decoder(round_at);
-            let rank = pool.rank(instance, pool.pp - 1, 0);
-            ServedOps { rank, op: marks[&rank].rounds[round_at.round as usize].1 }
-        };
+        let [first, last] = [&self.setup.pools[0], self.last_pool()];
+        let end = |round_at: RoundAt| self.end_of(&marks, plan, round_at);
         let begins = first.rank(plan.instance, 0, 0);
         let mut ops = RequestOps {
+            arrival: plan.after.map(|before| self.last_token(&marks, before)),
             begin: ServedOps { rank: begins, op: marks[&begins].rounds[plan.first_round.round as usize].0 },
             first_token: end(plan.first_token),
-            last_token: end(plan.last_token),
+            last_token: self.last_token(&marks, request),
             received: Vec::new(),
             transferred_bytes: 0,
+            preemptions: plan.preemptions,
         };
         if let Some(instance) = plan.decode_instance {
             for (stage, tp) in (0..last.pp).flat_map(|s| (0..last.tp).map(move |t| (s, t))) {
@@ -297,7 +353,16 @@ impl Graph<'_> {
         let mut deps: Vec<u32> = Vec::new();
         if stage == 0 {
             for &request in &here.admitted {
-                let ps = self.requests[request as usize].arrival_ps;
+                if self.plan.requests[request as usize].after.is_some() {
+                    if let Some(before) = self.told_of(request) {
+                        let ended = &self.plan.requests[before as usize];
+                        let (last, i) = self.instance_of(ended, ended.last_token);
+                        let sender = last.rank(i, last.pp - 1, tp % last.tp);
+                        deps.push(writer.recv("request", self.next_request(rank, sender, request), Stream::FREE, &[]));
+                    }
+                    continue;
+                }
+                let ps = if self.setup.clients > 0 { 0 } else { self.requests[request as usize].arrival_ps };
                 deps.push(writer.op("arrival", OpKind::Compute { ps, phase: Phase::Other }, Stream::FREE, &[]));
             }
             if let (Some(after), true) = (round.after, pool.pp > 1) {
@@ -346,6 +411,20 @@ impl Graph<'_> {
             } else if stage + 1 == pool.pp {
                 let message = self.between_stages(rank, 0, bytes, 1);
                 writer.send("tokens", message, Stream::comm_lane(Dim::Pp, 2), &[end]);
+            }
+        }
+        if stage + 1 == pool.pp {
+            let first = self.setup.first_pool();
+            for &request in self.followed.get(&(round_at.engine, round_at.round)).into_iter().flatten() {
+                let plan = &self.plan.requests[request as usize];
+                let ended = &self.plan.requests[plan.after.expect("it follows one") as usize];
+                if self.instance_of(ended, ended.last_token).1 != instance {
+                    continue;
+                }
+                for t in (0..first.tp).filter(|t| t % pool.tp == tp) {
+                    let receiver = first.rank(plan.instance, 0, t);
+                    writer.send("request", self.next_request(rank, receiver, request), Stream::FREE, &[end]);
+                }
             }
         }
         self.hand_on(rank, pool, round_at, &here.handed_on, end, w, writer);
@@ -402,10 +481,10 @@ impl RankSchedule for Graph<'_> {
         self.slots[rank as usize].clone()
     }
 
-    /// Tensor-parallel ranks do the same, except that they send keys and values to different ranks if there are two pools.
+    /// Tensor-parallel ranks do the same, except where they send to different ranks of other instances.
     fn program_key(&self, rank: u32) -> u64 {
         let pool = &self.setup.pools[self.setup.pool_of(rank)];
-        u64::from(if self.setup.pools.len() > 1 { rank } else { rank / pool.tp })
+        u64::from(if self.tells_ranks_apart() { rank } else { rank / pool.tp })
     }
 
     fn write(&self, rank: u32, writer: &mut ProgramWriter) {

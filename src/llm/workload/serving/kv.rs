@@ -20,22 +20,33 @@ pub(super) fn kv_layer_bytes(t: &Transformer, tp: u32, kv_bytes: u64) -> u64 {
 /// Bytes of keys and values of one token on the rank that has the most of them.
 pub fn kv_token_bytes(setup: &ServingSetup, pool: &Pool) -> u64 {
     let t = setup.transformer();
-    let layers = pool.stages(t.layers).into_iter().map(|(first, end)| end - first).max().unwrap_or(0);
+    let stages = (0..).zip(pool.stages(t.layers));
+    let layers = stages.map(|(stage, (first, end))| end - first + setup.draft_layers(pool, stage)).max().unwrap_or(0);
     u64::from(layers) * kv_layer_bytes(t, pool.tp, setup.kv_bytes)
 }
 
-/// Bytes of weights on a rank of a stage: 16 bit, or 8 bit for layers in FP8. The first stage has the embedding, the last the output matrix.
+/// Bytes of so many weights of 4 bits that kernels widen: with a 16-bit factor and a 4-bit zero point for each 128, as AWQ and GPTQ keep them, rounded up.
+pub(super) fn narrow_bytes(weights: u64) -> u64 {
+    (weights * 67).div_ceil(128)
+}
+
+/// Bytes of weights on a rank of a stage: those of layers in their precision, the others in 16 bit. The first stage has the embedding, the last the output matrix.
 pub fn weight_bytes(setup: &ServingSetup, pool: &Pool, stage: u32) -> u64 {
     let t = setup.transformer();
     let (first, end) = pool.stages(t.layers)[stage as usize];
-    let element = if setup.fp8 { 1 } else { 2 };
+    let stored = |n: u64| match setup.narrow_weights {
+        true => narrow_bytes(n),
+        false => (n * setup.precision.bytes_of_32()).div_ceil(32),
+    };
     let (tp, ep) = (u64::from(pool.tp), u64::from(pool.ep));
     let layer = |l: u32| {
         let p = t.layer_params(l);
-        let dense = (p.attention + p.mlp).div_ceil(tp) * element + 2 * (p.norms + p.router);
-        dense + p.experts.div_ceil(tp * ep) * element
+        let dense = stored((p.attention + p.mlp).div_ceil(tp)) + 2 * (p.norms + p.router);
+        dense + stored(p.experts.div_ceil(tp * ep))
     };
-    let layers: u64 = (first..end).map(layer).sum();
+    // Layers that draft are like the last one.
+    let drafting = u64::from(setup.draft_layers(pool, stage)) * layer(t.layers - 1);
+    let layers: u64 = (first..end).map(layer).sum::<u64>() + drafting;
     let params = t.params();
     let ends = [
         (stage == 0, params.embedding),
@@ -61,7 +72,8 @@ pub fn kv_capacity_tokens(setup: &ServingSetup, pool: &Pool, bytes: u64) -> (u64
     let per_layer = kv_layer_bytes(t, pool.tp, setup.kv_bytes);
     let of_stage = |(stage, (first, end)): (u32, (u32, u32))| {
         let other_bytes = weight_bytes(setup, pool, stage) + working_bytes(setup, pool);
-        (bytes.saturating_sub(other_bytes) / (u64::from(end - first) * per_layer).max(1), other_bytes)
+        let layers = end - first + setup.draft_layers(pool, stage);
+        (bytes.saturating_sub(other_bytes) / (u64::from(layers) * per_layer).max(1), other_bytes)
     };
     let stages: Vec<(u64, u64)> = (0..).zip(pool.stages(t.layers)).map(of_stage).collect();
     let tokens = stages.iter().map(|s| s.0).min().unwrap_or(0);

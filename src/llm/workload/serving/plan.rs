@@ -61,6 +61,10 @@ pub struct PlannedRequest {
     pub last_token_ps: u64,
     /// Round of the decoding engine whose end freed the memory for the request; `None` if there was memory at once.
     pub room_after: Option<u32>,
+    /// The request of the same client whose end it waited for; `None` if it arrived on its own.
+    pub after: Option<u32>,
+    /// How often its memory was taken from it, so that it was computed anew.
+    pub preemptions: u32,
 }
 
 /// Everything the scheduler decided, and its statistics.

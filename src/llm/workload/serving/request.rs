@@ -27,8 +27,10 @@ pub struct RequestDistribution {
     pub prompt_tokens: u32,
     /// Mean length of answers.
     pub output_tokens: u32,
-    /// Standard deviation of lengths divided by their mean, of a lognormal distribution; 0 if all lengths equal the mean.
+    /// Standard deviation of lengths of prompts divided by their mean, of a lognormal distribution; 0 if all lengths equal the mean.
     pub spread: f64,
+    /// Standard deviation of lengths of answers divided by their mean.
+    pub output_spread: f64,
 }
 
 /// Longest prompt or answer that is drawn, as a multiple of the mean. A lognormal distribution has no maximum, but memory has.
@@ -46,7 +48,7 @@ pub fn draw(distribution: &RequestDistribution, seed: u64) -> Vec<ServingRequest
         ServingRequest {
             arrival_ps: (arrival_s * PS_PER_S as f64 + 0.5) as u64,
             prompt: length(&mut stream(1), distribution.prompt_tokens, distribution.spread),
-            output: length(&mut stream(2), distribution.output_tokens, distribution.spread),
+            output: length(&mut stream(2), distribution.output_tokens, distribution.output_spread),
         }
     };
     (0..u64::from(distribution.count)).map(request).collect()
@@ -103,6 +105,7 @@ mod tests {
         prompt_tokens: 1000,
         output_tokens: 200,
         spread: 0.5,
+        output_spread: 0.5,
     };
 
     /// Mean, and variance divided by the square of the mean.
@@ -136,7 +139,7 @@ mod tests {
     fn the_rate_changes_no_length_and_fixed_lengths_are_their_mean() {
         let (a, b) = (draw(&FROM, 3), draw(&RequestDistribution { rate: 0.0, ..FROM }, 3));
         assert!(a.iter().zip(&b).all(|(a, b)| (a.prompt, a.output) == (b.prompt, b.output) && b.arrival_ps == 0));
-        let fixed = draw(&RequestDistribution { spread: 0.0, ..FROM }, 3);
+        let fixed = draw(&RequestDistribution { spread: 0.0, output_spread: 0.0, ..FROM }, 3);
         assert!(fixed.iter().all(|r| (r.prompt, r.output) == (1000, 200)));
         assert_ne!(a[..8], draw(&FROM, 4)[..8]);
     }

@@ -1,7 +1,8 @@
 //! The scheduler of every instance, run over all requests: continuous batching, event by event.
 //!
-//! A request goes to the instance with the fewest tokens ahead, first come, first served. Memory for the keys and values of its prompt and whole answer is
-//! reserved when it is admitted, so nothing is ever preempted. A request without memory waits, and so do those behind it.
+//! A request goes to the instance with the fewest tokens ahead, first come, first served. With [`Admission::Reserved`](super::setup::Admission), memory for the
+//! keys and values of its prompt and whole answer is reserved when it is admitted. On demand, it takes memory as it goes, and the sequence that was admitted
+//! last is preempted where none is left. A request without memory waits, and so do those behind it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,7 +12,7 @@ use super::kv::kv_transfers;
 use super::plan::{InstanceRound, PlannedRequest, PoolUse, Round, RoundAt, ServingEngine, ServingPlan};
 use super::request::ServingRequest;
 use super::setup::{PoolRole, ServingSetup};
-use super::state::{InStep, Instance};
+use super::state::{InStep, Instance, Waiting};
 use super::step_cost::{StageCost, StepCosts};
 use hyperfold_base::budget;
 
@@ -52,6 +53,10 @@ struct Scheduler<'a> {
     /// By pool and instance.
     instances: Vec<Vec<Instance>>,
     plans: Vec<Option<PlannedRequest>>,
+    /// For each request, the one whose end lets it arrive, as far as that is known.
+    follows: Vec<Option<u32>>,
+    /// The next request that a client sends.
+    next: u32,
     pools: Vec<PoolUse>,
 }
 
@@ -71,22 +76,25 @@ pub fn schedule(
             (0..p.engines()).map(move |e| ServingEngine { pool, first_instance: e * p.ep, rounds: Vec::new() })
         })
         .collect();
+    let closed = setup.clients > 0;
+    let at_first = if closed { requests.len().min(setup.clients as usize) } else { requests.len() };
     let mut s = Scheduler {
         setup,
         requests,
         costs,
         now: 0,
-        events: (0..).zip(requests).map(|(request, r)| Reverse((r.arrival_ps, Event::Arrival { request }))).collect(),
+        events: (0..)
+            .zip(&requests[..at_first])
+            .map(|(request, r)| Reverse((if closed { 0 } else { r.arrival_ps }, Event::Arrival { request })))
+            .collect(),
         free: engines.iter().map(|e| vec![0; setup.pools[e.pool].pp as usize]).collect(),
         under_way: vec![Vec::new(); engines.len()],
         ended: vec![None; engines.len()],
         engines,
-        instances: setup
-            .pools
-            .iter()
-            .map(|p| (0..p.dp).map(|_| Instance::new(p.role, p.kv_tokens, setup.kv_block_tokens)).collect())
-            .collect(),
+        instances: setup.pools.iter().map(|p| (0..p.dp).map(|_| Instance::new(setup, p)).collect()).collect(),
         plans: vec![None; requests.len()],
+        follows: vec![None; requests.len()],
+        next: at_first as u32,
         pools: vec![PoolUse::default(); setup.pools.len()],
     };
     while let Some(Reverse((event_ps, event))) = s.events.pop() {
@@ -105,7 +113,7 @@ pub fn schedule(
 /// Checks that an idle instance of each pool has memory for each request.
 fn fits(setup: &ServingSetup, requests: &[ServingRequest]) -> Result<(), ServingError> {
     for pool in &setup.pools {
-        let instance = Instance::new(pool.role, pool.kv_tokens, setup.kv_block_tokens);
+        let instance = Instance::new(setup, pool);
         let too_long = requests.iter().position(|r| instance.blocks(r) > instance.free_blocks);
         if let Some(request) = too_long {
             let tokens = instance.blocks(&requests[request]) * u64::from(setup.kv_block_tokens);
@@ -138,7 +146,7 @@ impl Scheduler<'_> {
         let instance_idx = self.least_loaded(0);
         let instance = &mut self.instances[0][instance_idx as usize];
         instance.load += u64::from(r.prompt) + u64::from(r.output);
-        instance.waiting.push_back(request);
+        instance.waiting.push_back(Waiting::new(request));
         let engine = self.engine_of(0, instance_idx);
         let nowhere = RoundAt { engine, round: u32::MAX };
         self.plans[request as usize] = Some(PlannedRequest {
@@ -150,6 +158,8 @@ impl Scheduler<'_> {
             first_token_ps: 0,
             last_token_ps: 0,
             room_after: None,
+            after: self.follows[request as usize],
+            preemptions: 0,
         });
         self.push(self.now, Event::Wake { engine });
     }
@@ -158,18 +168,22 @@ impl Scheduler<'_> {
         self.plans[request as usize].as_mut().expect("it has arrived")
     }
 
-    /// Forms a round, if the first stage of the engine is free and there is anything to do.
+    /// Forms a round, if the first stage of the engine is free, fewer rounds are under way than it has stages, and there is anything to do.
     fn start(&mut self, engine: u32) {
         let e = engine as usize;
-        if self.free[e][0] > self.now {
-            return;
-        }
         let (pool_idx, first) = (self.engines[e].pool, self.engines[e].first_instance);
         let pool = self.setup.pools[pool_idx];
+        let under_way = self.engines[e].rounds.len() - self.ended[e].map_or(0, |round| round as usize + 1);
+        if self.free[e][0] > self.now || under_way >= pool.pp as usize {
+            return;
+        }
         let mut made: Vec<(InstanceRound, Vec<InStep>)> = Vec::new();
         for i in first..first + pool.ep {
             let instance = &mut self.instances[pool_idx][i as usize];
             made.push(instance.step(self.setup, self.requests, pool.pp, self.now));
+            for request in std::mem::take(&mut self.instances[pool_idx][i as usize].preempted) {
+                self.plan(request).preemptions += 1;
+            }
         }
         let padded = made.iter().map(|(r, _)| r.shape.tokens()).max().unwrap_or(0);
         if padded == 0 {
@@ -210,8 +224,10 @@ impl Scheduler<'_> {
         let (pool_idx, first) = (self.engines[e].pool, self.engines[e].first_instance);
         let steps = std::mem::take(&mut self.under_way[e][round as usize]);
         for (i, steps) in (first..).zip(&steps) {
-            for step in steps.iter().filter(|step| step.token) {
-                self.end_step(pool_idx, i, step.request, RoundAt { engine, round });
+            let mut after = 0;
+            for step in steps.iter().filter(|step| step.tokens > 0) {
+                after = self.instances[pool_idx][i as usize].place(step.request, after);
+                self.end_step(pool_idx, i, after, *step, RoundAt { engine, round });
             }
             if self.instances[pool_idx][i as usize].role == PoolRole::Decode {
                 self.admit_decode(i, Some(round));
@@ -220,15 +236,17 @@ impl Scheduler<'_> {
         self.push(self.now, Event::Wake { engine });
     }
 
-    /// Updates a sequence that has left a round with a token.
-    fn end_step(&mut self, pool_idx: usize, i: u32, request: u32, round_at: RoundAt) {
+    /// Updates the sequence at `place` of an instance, which has left a round with a token.
+    fn end_step(&mut self, pool_idx: usize, i: u32, place: usize, step: InStep, round_at: RoundAt) {
+        let request = step.request;
         let (r, now) = (self.requests[request as usize], self.now);
         let instance = &mut self.instances[pool_idx][i as usize];
-        let place = instance.running.iter().position(|s| s.request == request).expect("it is in a round");
         let s = &mut instance.running[place];
         s.in_flight = false;
-        s.generated += 1;
+        let is_first = s.generated == 0;
+        s.generated += step.tokens;
         let generated = s.generated;
+        let blocks = s.blocks;
         let done = generated == r.output;
         let leaves = instance.role == PoolRole::Prefill;
         if done || leaves {
@@ -236,10 +254,10 @@ impl Scheduler<'_> {
             instance.load -= u64::from(r.prompt) + u64::from(r.output);
         }
         if done {
-            instance.release(&r, now);
+            instance.release(blocks, now);
         }
         let plan = self.plan(request);
-        if generated == 1 {
+        if is_first {
             (plan.first_token, plan.first_token_ps) = (round_at, now);
         }
         if done {
@@ -247,6 +265,12 @@ impl Scheduler<'_> {
         }
         if leaves && !done {
             self.hand_on(request);
+        }
+        if done && (self.next as usize) < self.requests.len() {
+            let next = self.next;
+            self.next += 1;
+            self.follows[next as usize] = Some(request);
+            self.push(now, Event::Arrival { request: next });
         }
     }
 
@@ -256,14 +280,21 @@ impl Scheduler<'_> {
         let decoder = self.least_loaded(1);
         let instance = &mut self.instances[1][decoder as usize];
         instance.load += u64::from(r.prompt) + u64::from(r.output);
-        instance.waiting.push_back(request);
+        instance.waiting.push_back(Waiting::new(request));
         self.plan(request).decode_instance = Some(decoder);
         self.admit_decode(decoder, None);
     }
 
     /// Admits waiting requests to a decoding instance while it has memory. From then on, their keys and values are in flight.
     fn admit_decode(&mut self, decoder: u32, room_after: Option<u32>) {
-        while let Some(request) = self.instances[1][decoder as usize].admit(self.setup, self.requests, self.now) {
+        loop {
+            let instance = &mut self.instances[1][decoder as usize];
+            // Who was preempted here is computed anew in a step.
+            if instance.waiting.front().is_none_or(|waiting| waiting.preempted) {
+                return;
+            }
+            let Some(waiting) = instance.admit(self.setup, self.requests, 0, self.now) else { return };
+            let request = waiting.request;
             let plan = self.plan(request);
             plan.room_after = room_after;
             let prefiller = plan.instance;
@@ -293,7 +324,8 @@ impl Scheduler<'_> {
         let (r, now) = (self.requests[request as usize], self.now);
         let plan = *self.plan(request);
         let prefiller = &mut self.instances[0][plan.instance as usize];
-        prefiller.release(&r, now);
+        let blocks = prefiller.blocks(&r);
+        prefiller.release(blocks, now);
         prefiller.sent.push(request);
         let decoder = plan.decode_instance.expect("it was handed on");
         let running = &mut self.instances[1][decoder as usize].running;

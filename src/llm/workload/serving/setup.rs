@@ -10,14 +10,20 @@ use crate::model::{Layout, Model, Precision, Transformer};
 pub struct ServingSetup {
     /// A transformer; see [`ServingSetup::transformer`].
     pub model: Arc<Model>,
-    /// Whether weights of layers are in FP8.
-    pub fp8: bool,
+    /// Operands of the layers' products.
+    pub precision: Precision,
+    /// Whether weights of layers have 4 bits that kernels widen to 16; products are then in 16 bit.
+    pub narrow_weights: bool,
     /// Bytes of an element of cached keys and values.
     pub kv_bytes: u64,
     /// One pool that does both phases, or one that prefills and one that decodes, in this order.
     pub pools: Vec<Pool>,
     /// Which phases a step may combine.
     pub batching: Batching,
+    /// What memory for keys and values a request takes when it is admitted.
+    pub admission: Admission,
+    /// Clients that send their next request when the last one is answered; 0 if requests arrive on their own.
+    pub clients: u32,
     /// Most sequences of an instance in a step.
     pub max_sequences: u32,
     /// Most tokens of an instance in a step.
@@ -36,8 +42,21 @@ pub struct ServingSetup {
     pub expert_dispatcher: Option<ExpertDispatcher>,
     /// Factor on the times of kernels.
     pub compute_scale: f64,
-    /// Seed of the choice of the rank that has the busiest expert in a step.
+    /// How tokens are drafted; `None`: every token takes a step.
+    pub draft: Option<Draft>,
+    /// Seed of the choice of the rank that has the busiest expert in a step, and of which drafted tokens are accepted.
     pub seed: u64,
+}
+
+/// Speculative decoding: a few layers more draft tokens, and the next step of the model computes all of them at once to accept the first ones.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Draft {
+    /// Drafted tokens of a sequence and step.
+    pub tokens: u32,
+    /// Probability that a drafted token is accepted, if those before it are.
+    pub acceptance: f64,
+    /// Layers that draft, of the model's own shape, on the last stage. They use its embedding and its output matrix.
+    pub layers: u32,
 }
 
 /// Which phases a step may combine.
@@ -47,6 +66,15 @@ pub enum Batching {
     Mixed,
     /// Only prompts whenever one waits.
     PrefillFirst,
+}
+
+/// What memory for keys and values a request takes when it is admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admission {
+    /// Memory for its prompt and its whole answer, so nothing is preempted.
+    Reserved,
+    /// Memory for what is computed next. Where none is left, the sequence that was admitted last gives its memory back and is computed anew later.
+    OnDemand,
 }
 
 /// The phases that the instances of a pool run.
@@ -119,7 +147,7 @@ impl Pool {
             ep: self.ep,
             global_batch: self.dp,
             seq: tokens.max(1),
-            precision: if setup.fp8 { Precision::Fp8 } else { Precision::Bf16 },
+            precision: setup.precision,
             fused_activation_cast: true,
             flash_attention: true,
             expert_skew: setup.expert_skew,
@@ -144,6 +172,16 @@ impl ServingSetup {
     /// The model's transformer. PRECONDITION: the caller that made the setup checked that it is a transformer.
     pub fn transformer(&self) -> &Transformer {
         self.model.transformer().expect("checked when the setup was made")
+    }
+
+    /// Tokens of a decoding sequence that a step computes: the last one that was chosen, and those that were drafted.
+    pub fn decode_tokens(&self) -> u32 {
+        1 + self.draft.map_or(0, |draft| draft.tokens)
+    }
+
+    /// Layers that draft on a stage.
+    pub fn draft_layers(&self, pool: &Pool, stage: u32) -> u32 {
+        self.draft.filter(|_| stage + 1 == pool.pp).map_or(0, |draft| draft.layers)
     }
 
     /// The pool that requests arrive at.

@@ -4,15 +4,23 @@ use std::collections::VecDeque;
 
 use super::plan::InstanceRound;
 use super::request::ServingRequest;
-use super::setup::{Batching, PoolRole, ServingSetup};
+use super::setup::{Admission, Batching, Pool, PoolRole, ServingSetup};
 use super::step_shape::StepShape;
+use crate::workload::random::RandomStream;
+
+/// Bit of the numbers of the streams that decide which drafted tokens are accepted. Other streams have smaller numbers.
+const ACCEPTANCE: u64 = 1 << 63;
 
 /// A sequence that an instance runs.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Sequence {
     pub request: u32,
-    /// Tokens of the prompt whose keys and values are in memory or computed in a step in flight.
+    /// Tokens to compute before it decodes: its prompt, and what was chosen of its answer when it was preempted.
+    pub to_prefill: u32,
+    /// Those of them whose keys and values are in memory or computed in a step in flight.
     pub prefilled: u32,
+    /// Blocks of memory that it holds.
+    pub blocks: u64,
     /// Tokens of the answer that were chosen.
     pub generated: u32,
     /// Whether its next token is being computed.
@@ -23,20 +31,43 @@ pub(super) struct Sequence {
     pub begun: bool,
 }
 
+/// A request in the queue of an instance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    pub request: u32,
+    /// Tokens of its answer that were chosen before it was preempted here.
+    pub generated: u32,
+    /// Whether it was preempted here.
+    pub preempted: bool,
+    /// Whether it has been in a step of this instance.
+    pub begun: bool,
+}
+
+impl Waiting {
+    /// A request that comes to this instance.
+    pub(super) fn new(request: u32) -> Waiting {
+        Waiting { request, generated: 0, preempted: false, begun: false }
+    }
+}
+
 /// One instance of the model.
 #[derive(Clone, Debug)]
 pub(super) struct Instance {
     pub role: PoolRole,
-    pub waiting: VecDeque<u32>,
+    pub waiting: VecDeque<Waiting>,
     /// Sequences in the order of admission.
     pub running: Vec<Sequence>,
     pub free_blocks: u64,
     all_blocks: u64,
     block_tokens: u64,
+    /// Drafted tokens of a sequence and step.
+    drafted: u64,
     /// Tokens of the requests at this instance that are not done.
     pub load: u64,
     /// Requests whose keys and values have left since the last step.
     pub sent: Vec<u32>,
+    /// Requests that were preempted in the step that is being formed.
+    pub preempted: Vec<u32>,
     /// Time in ps since which the first request of the queue waits for memory alone.
     blocked_since: Option<u64>,
     pub blocked_ps: u64,
@@ -53,13 +84,14 @@ pub(super) struct InStep {
     pub request: u32,
     /// Tokens of its prompt; 0 if it decodes.
     pub chunk: u32,
-    /// Whether the step gives its next token.
-    pub token: bool,
+    /// Tokens of its answer that the step gives; 0 if its prompt goes on.
+    pub tokens: u32,
 }
 
 impl Instance {
-    pub(super) fn new(role: PoolRole, kv_tokens: u64, block_tokens: u32) -> Instance {
-        let blocks = kv_tokens / u64::from(block_tokens);
+    pub(super) fn new(setup: &ServingSetup, pool: &Pool) -> Instance {
+        let (role, block_tokens) = (pool.role, setup.kv_block_tokens);
+        let blocks = pool.kv_tokens / u64::from(block_tokens);
         Instance {
             role,
             waiting: VecDeque::new(),
@@ -67,8 +99,10 @@ impl Instance {
             free_blocks: blocks,
             all_blocks: blocks,
             block_tokens: u64::from(block_tokens),
+            drafted: u64::from(setup.decode_tokens() - 1),
             load: 0,
             sent: Vec::new(),
+            preempted: Vec::new(),
             blocked_since: None,
             blocked_ps: 0,
             peak_blocks: 0,
@@ -77,13 +111,50 @@ impl Instance {
         }
     }
 
-    /// Blocks that a request holds from its admission on. It is all that the request will ever need, so nothing is preempted.
+    /// Blocks for all that a request will ever need here. Drafted tokens need room, too, also those that are not accepted.
     pub(super) fn blocks(&self, r: &ServingRequest) -> u64 {
         let tokens = match self.role {
             PoolRole::Prefill => u64::from(r.prompt),
-            PoolRole::Both | PoolRole::Decode => u64::from(r.prompt) + u64::from(r.output),
+            PoolRole::Both | PoolRole::Decode => u64::from(r.prompt) + u64::from(r.output) + self.drafted,
         };
         tokens.div_ceil(self.block_tokens)
+    }
+
+    /// Blocks that a request takes when it is admitted. On demand, these are for its first chunk of `chunk` tokens. Keys and values that another pool sends need
+    /// room at once, and so do those that wait here until they are sent.
+    fn blocks_at_admission(&self, setup: &ServingSetup, r: &ServingRequest, waiting: Waiting, chunk: u32) -> u64 {
+        match (setup.admission, self.role) {
+            (Admission::Reserved, _) | (_, PoolRole::Prefill) => self.blocks(r),
+            (Admission::OnDemand, PoolRole::Decode) if !waiting.preempted => {
+                u64::from(r.prompt).div_ceil(self.block_tokens)
+            }
+            (Admission::OnDemand, _) => u64::from(chunk.min(r.prompt + waiting.generated)).div_ceil(self.block_tokens),
+        }
+    }
+
+    /// Makes sure that the sequence at `place` has blocks for so many tokens. Sequences behind it that are not in the step `made` are preempted for that, the
+    /// last one first, and in the end itself. Returns whether it has them.
+    fn grow(&mut self, place: usize, tokens: u64, made: &[InStep], now: u64) -> bool {
+        let more = tokens.div_ceil(self.block_tokens).saturating_sub(self.running[place].blocks);
+        while more > self.free_blocks {
+            let idle = |s: &Sequence| s.ready && !s.in_flight && made.iter().all(|m| m.request != s.request);
+            let Some(victim) = (place..self.running.len()).rfind(|&i| idle(&self.running[i])) else { return false };
+            let s = self.running.remove(victim);
+            self.use_blocks(-(s.blocks as i64), now);
+            self.waiting.push_front(Waiting {
+                request: s.request,
+                generated: s.generated,
+                preempted: true,
+                begun: s.begun,
+            });
+            self.preempted.push(s.request);
+            if victim == place {
+                return false;
+            }
+        }
+        self.use_blocks(more as i64, now);
+        self.running[place].blocks += more;
+        true
     }
 
     /// Takes blocks, or gives them back if the number is negative, at time `now` in ps.
@@ -94,9 +165,16 @@ impl Instance {
         self.peak_blocks = self.peak_blocks.max(self.all_blocks - self.free_blocks);
     }
 
-    /// Gives back the blocks of a request.
-    pub(super) fn release(&mut self, r: &ServingRequest, now: u64) {
-        self.use_blocks(-(self.blocks(r) as i64), now);
+    /// Place of a sequence that runs. The search begins at the place `from`, because sequences of a step are in the order of their places, nearly all of them.
+    pub(super) fn place(&self, request: u32, from: usize) -> usize {
+        let n = self.running.len();
+        let mut places = (from.min(n)..n).chain(0..from.min(n));
+        places.find(|&place| self.running[place].request == request).expect("it runs")
+    }
+
+    /// Gives back blocks.
+    pub(super) fn release(&mut self, blocks: u64, now: u64) {
+        self.use_blocks(-(blocks as i64), now);
     }
 
     /// Ends the statistics over time, at the time when nothing runs any more.
@@ -104,15 +182,21 @@ impl Instance {
         self.use_blocks(0, now);
     }
 
-    /// Admits the first request of the queue, if there is memory for it. Returns the request.
-    pub(super) fn admit(&mut self, setup: &ServingSetup, requests: &[ServingRequest], now: u64) -> Option<u32> {
-        let request = *self.waiting.front()?;
-        let r = &requests[request as usize];
+    /// Admits the first request of the queue, if there is memory for it. `chunk` is the most tokens of its prompt in the step that is being formed.
+    pub(super) fn admit(
+        &mut self,
+        setup: &ServingSetup,
+        requests: &[ServingRequest],
+        chunk: u32,
+        now: u64,
+    ) -> Option<Waiting> {
+        let waiting = *self.waiting.front()?;
+        let r = &requests[waiting.request as usize];
         if self.running.len() >= setup.max_sequences as usize {
             self.unblocked(now);
             return None;
         }
-        let blocks = self.blocks(r);
+        let blocks = self.blocks_at_admission(setup, r, waiting, chunk);
         if blocks > self.free_blocks {
             self.blocked_since.get_or_insert(now);
             return None;
@@ -120,16 +204,18 @@ impl Instance {
         self.unblocked(now);
         self.waiting.pop_front();
         self.use_blocks(blocks as i64, now);
-        let decodes = self.role == PoolRole::Decode;
+        let received = self.role == PoolRole::Decode && !waiting.preempted;
         self.running.push(Sequence {
-            request,
-            prefilled: if decodes { r.prompt } else { 0 },
-            generated: u32::from(decodes),
+            request: waiting.request,
+            to_prefill: r.prompt + waiting.generated,
+            prefilled: if received { r.prompt } else { 0 },
+            blocks,
+            generated: waiting.generated + u32::from(received),
             in_flight: false,
-            ready: !decodes,
-            begun: false,
+            ready: !received,
+            begun: waiting.begun,
         });
-        Some(request)
+        Some(waiting)
     }
 
     /// Ends the time in which the queue waits for memory.
@@ -155,22 +241,27 @@ impl Instance {
             self.prompts(setup, requests, now, &mut tokens_left, &mut round, &mut made);
         }
         if made.is_empty() {
-            self.decode(requests, pp, &mut tokens_left, &mut round.shape, &mut made);
+            self.decode(setup, requests, pp, now, &mut tokens_left, &mut round.shape, &mut made);
         }
         if !prompts_first {
             self.prompts(setup, requests, now, &mut tokens_left, &mut round, &mut made);
         }
+        let mut after = 0;
         for step in &mut made {
-            let s = self.running.iter_mut().find(|s| s.request == step.request).expect("it was taken from there");
+            let place = self.place(step.request, after);
+            after = place + 1;
+            let s = &mut self.running[place];
             s.prefilled += step.chunk;
-            step.token = s.prefilled == requests[s.request as usize].prompt;
-            s.in_flight = step.token;
+            if step.chunk > 0 && s.prefilled == s.to_prefill {
+                step.tokens = 1;
+                round.shape.outputs += 1;
+            }
+            s.in_flight = step.tokens > 0;
             if !s.begun {
                 s.begun = true;
                 if self.role == PoolRole::Decode { &mut round.received } else { &mut round.admitted }.push(s.request);
             }
-            round.shape.outputs += u32::from(step.token);
-            if self.role == PoolRole::Prefill && step.token && requests[s.request as usize].output > 1 {
+            if self.role == PoolRole::Prefill && step.tokens > 0 && requests[s.request as usize].output > 1 {
                 round.handed_on.push(s.request);
             }
         }
@@ -181,25 +272,41 @@ impl Instance {
     }
 
     /// Adds a token of each sequence that decodes and is not in flight, up to a share of `1 / pp`.
+    #[allow(clippy::too_many_arguments, reason = "a step, and what may go into it")]
     fn decode(
-        &self,
+        &mut self,
+        setup: &ServingSetup,
         requests: &[ServingRequest],
         pp: u32,
+        now: u64,
         tokens_left: &mut u32,
         shape: &mut StepShape,
         made: &mut Vec<InStep>,
     ) {
-        let decoding = |s: &&Sequence| s.ready && s.prefilled == requests[s.request as usize].prompt;
-        let all = self.running.iter().filter(decoding).count() as u32;
-        let max_decoding = all.div_ceil(pp).min(*tokens_left);
-        for s in
-            self.running.iter().filter(decoding).filter(|s| !s.in_flight && s.generated > 0).take(max_decoding as usize)
-        {
+        let decodes = |s: &Sequence| s.ready && s.prefilled == s.to_prefill;
+        let all = self.running.iter().filter(|s| decodes(s)).count() as u32;
+        let each = setup.decode_tokens();
+        let max_decoding = all.div_ceil(pp).min(*tokens_left / each);
+        let mut place = 0;
+        while place < self.running.len() && shape.decoding < max_decoding {
+            let s = self.running[place];
+            place += 1;
+            if !decodes(&s) || s.in_flight || s.generated == 0 {
+                continue;
+            }
+            let context = u64::from(requests[s.request as usize].prompt) + u64::from(s.generated);
+            if setup.admission == Admission::OnDemand && !self.grow(place - 1, context + u64::from(each - 1), made, now)
+            {
+                break;
+            }
             shape.decoding += 1;
-            shape.decode_context += u64::from(s.prefilled) + u64::from(s.generated);
-            made.push(InStep { request: s.request, chunk: 0, token: true });
+            shape.decode_tokens += each;
+            shape.outputs += each;
+            shape.decode_context += context;
+            let left = requests[s.request as usize].output - s.generated;
+            made.push(InStep { request: s.request, chunk: 0, tokens: accepted(setup, &s).min(left - 1) + 1 });
         }
-        *tokens_left -= shape.decoding;
+        *tokens_left -= shape.decode_tokens;
     }
 
     /// Adds chunks of the prompts that were begun, then of those of the queue while there is memory.
@@ -212,30 +319,41 @@ impl Instance {
         round: &mut InstanceRound,
         made: &mut Vec<InStep>,
     ) {
-        if self.role == PoolRole::Decode {
-            return;
-        }
+        let grows = setup.admission == Admission::OnDemand && self.role != PoolRole::Prefill;
         let mut next = 0;
         loop {
             while next < self.running.len() {
                 let s = self.running[next];
                 next += 1;
-                let left = requests[s.request as usize].prompt - s.prefilled;
+                let left = s.to_prefill - s.prefilled;
                 // The next chunk of a prompt needs no token of a step in flight.
                 if left == 0 {
                     continue;
                 }
                 let chunk = left.min(setup.chunk_tokens).min(*tokens_left);
-                if chunk == 0 {
+                if chunk == 0 || grows && !self.grow(next - 1, u64::from(s.prefilled + chunk), made, now) {
                     return;
                 }
                 *tokens_left -= chunk;
                 round.shape.chunks.push((chunk, s.prefilled));
-                made.push(InStep { request: s.request, chunk, token: false });
+                made.push(InStep { request: s.request, chunk, tokens: 0 });
             }
-            if *tokens_left == 0 || self.admit(setup, requests, now).is_none() {
+            // Keys and values from another pool are admitted when they are offered. A step that took memory from somebody admits nobody.
+            let elsewhere = self.role == PoolRole::Decode && self.waiting.front().is_some_and(|w| !w.preempted);
+            if *tokens_left == 0
+                || elsewhere
+                || !self.preempted.is_empty()
+                || self.admit(setup, requests, setup.chunk_tokens.min(*tokens_left), now).is_none()
+            {
                 return;
             }
         }
     }
+}
+
+/// Drafted tokens of a sequence's next step that are accepted. It depends on the request and on how far it is, not on when.
+fn accepted(setup: &ServingSetup, s: &Sequence) -> u32 {
+    let Some(draft) = setup.draft else { return 0 };
+    let mut random = RandomStream::new(setup.seed, ACCEPTANCE | u64::from(s.request) << 32 | u64::from(s.generated));
+    (0..draft.tokens).take_while(|_| random.unit() < draft.acceptance).count() as u32
 }

@@ -7,8 +7,8 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::kv::kv_layer_bytes;
-use super::setup::{Pool, ServingSetup};
+use super::kv::{kv_layer_bytes, narrow_bytes};
+use super::setup::{Draft, Pool, PoolRole, ServingSetup};
 use super::step_shape::StepShape;
 use crate::collective::CollectiveOp;
 use crate::compute::{Among, Dtype, Gpu, Kernel, LayerKind, LayerStep, Pass, Site, expert_loads, kind_of, layer_steps};
@@ -154,6 +154,9 @@ impl<'a> StepCosts<'a> {
             }
             if layer_end == t.layers {
                 add(&self.head(pool, shape.outputs), 1);
+                if let Some(draft) = setup.draft.filter(|_| shape.decoding > 0 && pool.role != PoolRole::Prefill) {
+                    self.draft(pool_idx, shape, padded, draft, &mut add);
+                }
             }
             cost.push(self, pool, instance, stage, bound, &exchanges);
             layer = layer_end;
@@ -170,20 +173,62 @@ impl<'a> StepCosts<'a> {
         cost
     }
 
+    /// Adds what drafting takes: a pass over all tokens of the step, which also fills the drafting layers' keys and values, then a pass a further token.
+    fn draft(
+        &self,
+        pool_idx: usize,
+        shape: &StepShape,
+        padded: u32,
+        draft: Draft,
+        add: &mut impl FnMut(&LayerCost, u64),
+    ) {
+        let (pool, t) = (&self.setup.pools[pool_idx], self.setup.transformer());
+        let kind = kind_of(t, t.layers - 1);
+        let windowed = t.is_windowed(t.layers - 1);
+        let one_each = StepShape { decode_tokens: shape.decoding, chunks: Vec::new(), ..shape.clone() };
+        for (passes, shape, tokens) in [(1, shape, padded), (u64::from(draft.tokens) - 1, &one_each, shape.decoding)] {
+            let core = LayerCost { bound: self.core(pool, shape, windowed), exchanges: Vec::new() };
+            add(&core, passes * u64::from(draft.layers));
+            add(&self.layer(pool_idx, kind, tokens), passes * u64::from(draft.layers));
+            add(&self.head(pool, shape.decoding), passes);
+        }
+    }
+
     /// Time of one kernel, by what bounds it.
     fn bound(&self, kernel: &Kernel) -> BoundTimes {
+        self.bound_without(kernel, 0)
+    }
+
+    /// Time of one kernel that reads `saved` bytes less than its operands have in 16 bit, by what bounds it. Its arithmetic is not faster for that.
+    fn bound_without(&self, kernel: &Kernel, saved: u64) -> BoundTimes {
+        let bytes = (kernel.bytes() as f64 - saved as f64).max(0.0);
         let scaled = |ps: f64| (ps * self.setup.compute_scale) as u64;
         let ps = match kernel {
             // A product measured within a layer is slower than alone. That does not hold for reading keys and values.
             Kernel::Work { .. } => self.gpu.launch_ps as f64 + self.work_ps(kernel),
-            _ => self.machine.kernels.kernel_ps(kernel) as f64,
+            _ => self.machine.kernels.kernel_ps(kernel) as f64 * self.without_training(kernel),
         };
         let launch = (self.gpu.launch_ps as f64).min(ps);
-        let memory = kernel.bytes() as f64 / self.gpu.stream_bps();
+        let memory = bytes / self.gpu.stream_bps();
         let compute = kernel.dtype().map_or(0.0, |d| kernel.flops() as f64 / self.gpu.sustained_flops(d));
+        let ps = match saved {
+            0 => ps,
+            _ => (ps - saved as f64 / self.gpu.stream_bps() * 1e12).max(launch + compute.max(memory) * 1e12),
+        };
         let rest = scaled(ps) - scaled(launch).min(scaled(ps));
         let (compute, memory) = if compute > memory { (rest, 0) } else { (0, rest) };
         BoundTimes { compute, memory, launch: scaled(ps) - rest, network: 0 }
+    }
+
+    /// Factor on the time of a product in a layer of a training. What FP4 costs more there than FP8 is the training's: operands of gradients are transformed and
+    /// rounded at random. Weights that are served were converted once.
+    fn without_training(&self, kernel: &Kernel) -> f64 {
+        match *kernel {
+            Kernel::Gemm { dtype: Dtype::Nvfp4, .. } if self.gpu.supports(Dtype::Nvfp4) => {
+                self.gpu.in_layer[Dtype::Fp8 as usize] / self.gpu.in_layer[Dtype::Nvfp4 as usize]
+            }
+            _ => 1.0,
+        }
     }
 
     /// Time in ps of a kernel without its launch: the longer of its arithmetic at the sustained rate and its memory traffic.
@@ -232,10 +277,14 @@ impl<'a> StepCosts<'a> {
                 Some(m) => 2 * u64::from(2 * m.kv_rank + m.rope_dim),
                 None => 4 * u64::from(t.head_dim),
             };
-            let flops = decode_context * heads * per_pair;
-            let queries = u64::from(shape.decoding) * heads * head_dim * 2 * 2;
+            let each = u64::from(shape.decode_tokens / shape.decoding);
+            let flops = each * decode_context * heads * per_pair;
+            let queries = u64::from(shape.decode_tokens) * heads * head_dim * 2 * 2;
             let bytes = decode_context * kv_layer + queries;
             sum.add(&self.bound(&Kernel::Work { flops, bytes, dtype: Dtype::Bf16 }));
+            let blocks = u64::from(shape.decoding) * kv_heads;
+            let more = (self.gpu.decode_attention_ps(blocks).saturating_sub(self.gpu.launch_ps)) as f64;
+            sum.add(&BoundTimes { memory: (more * self.setup.compute_scale) as u64, ..BoundTimes::default() });
         }
         sum
     }
@@ -256,7 +305,8 @@ impl<'a> StepCosts<'a> {
                     let experts =
                         t.moe.filter(|_| kind == LayerKind::Moe && matches!(part.site, Site::Up | Site::Down));
                     let kernel = experts.map_or(kernel, |moe| self.visited(kernel, &moe, pool, tokens));
-                    cost.bound.add(&self.bound(&kernel));
+                    let saved = if part.site == Site::Router { 0 } else { self.saved_bytes(&kernel) };
+                    cost.bound.add(&self.bound_without(&kernel, saved));
                 }
                 LayerStep::Exchange { among, op, bytes, .. } => cost.exchanges.push((among, op, bytes)),
             }
@@ -264,6 +314,17 @@ impl<'a> StepCosts<'a> {
         let cost = Arc::new(cost);
         self.layers.borrow_mut().insert(key, Arc::clone(&cost));
         cost
+    }
+
+    /// Bytes by which weights of 4 bits are fewer than those of 16 that a product is described with.
+    fn saved_bytes(&self, kernel: &Kernel) -> u64 {
+        match *kernel {
+            Kernel::Gemm { n, k, batch, .. } if self.setup.narrow_weights => {
+                let weights = n * k * batch;
+                2 * weights - narrow_bytes(weights)
+            }
+            _ => 0,
+        }
     }
 
     /// The product of a rank's experts, limited to the experts that any token visits. With few tokens, most experts get none, and their weights are not read.

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::collective::CollectiveOp;
 use crate::compute::{Gpu, Kernel};
-use crate::model::Model;
+use crate::model::{Model, Precision};
 use crate::workload::program::OpKind;
 use crate::workload::training::{CommCost, KernelCost, Machine, ServerSpan};
 
@@ -56,10 +56,13 @@ fn pool(role: PoolRole, tp: u32, pp: u32, dp: u32, ep: u32, first_rank: u32) -> 
 fn setup(pools: Vec<Pool>) -> ServingSetup {
     ServingSetup {
         model: model(""),
-        fp8: false,
+        precision: Precision::Bf16,
+        narrow_weights: false,
         kv_bytes: 2,
         pools,
         batching: Batching::Mixed,
+        admission: Admission::Reserved,
+        clients: 0,
         max_sequences: 8,
         max_batch_tokens: 64,
         chunk_tokens: u32::MAX,
@@ -69,6 +72,7 @@ fn setup(pools: Vec<Pool>) -> ServingSetup {
         expert_skew: 1.0,
         expert_dispatcher: None,
         compute_scale: 1.0,
+        draft: None,
         seed: 1,
     }
 }
@@ -164,6 +168,87 @@ fn who_fits_nowhere_is_named() {
     assert!(error.starts_with("request 1 has 4208 tokens") && error.contains("4096"), "{error}");
 }
 
+#[test]
+fn who_came_last_gives_its_memory_back() {
+    // Four blocks of 16 tokens for two requests that need three each in the end.
+    let both = Pool { kv_tokens: 64, ..pool(PoolRole::Both, 1, 1, 1, 1, 0) };
+    let setup = ServingSetup { admission: Admission::OnDemand, ..setup(vec![both]) };
+    let requests = [request(0, 16, 20), request(0, 16, 20)];
+    planned(&setup, &requests, |_, plan| {
+        assert_eq!(plan.requests.iter().map(|p| p.preemptions).collect::<Vec<u32>>(), [0, 1]);
+        let shapes: Vec<(u32, Vec<(u32, u32)>)> = plan.engines[0]
+            .rounds
+            .iter()
+            .map(|r| (r.instances[0].shape.decoding, r.instances[0].shape.chunks.clone()))
+            .collect();
+        // Both prefill and decode 16 tokens. The first needs a third block for its 33rd token then, and decodes three more alone.
+        assert_eq!(shapes[0], (0, vec![(16, 0), (16, 0)]));
+        assert!(shapes[1..17].iter().all(|shape| *shape == (2, vec![])), "{shapes:?}");
+        assert!(shapes[17..20].iter().all(|shape| *shape == (1, vec![])), "{shapes:?}");
+        // The second had 17 tokens of its answer, which are computed anew behind its prompt and give the 18th.
+        assert_eq!(shapes[20], (0, vec![(33, 0)]));
+        assert_eq!(shapes[21..], [(1, vec![]), (1, vec![])]);
+        assert!(serve(&setup, &requests, &plan).is_ok());
+    });
+    let reserved = ServingSetup { admission: Admission::Reserved, ..setup };
+    planned(&reserved, &requests, |_, plan| assert_eq!(plan.engines[0].rounds.len(), 40));
+}
+
+#[test]
+fn drafted_tokens_save_steps_as_often_as_they_are_accepted() {
+    let drafts = |acceptance: f64, tokens: u32| ServingSetup {
+        draft: Some(Draft { tokens, acceptance, layers: 1 }),
+        ..setup(vec![pool(PoolRole::Both, 1, 1, 1, 1, 0)])
+    };
+    let rounds = |setup: &ServingSetup, output: u32| {
+        planned(setup, &[request(0, 10, output)], |_, plan| plan.engines[0].rounds.len() as f64)
+    };
+    // A step for the prompt, then four tokens a step, or one.
+    assert_eq!((rounds(&drafts(1.0, 3), 9), rounds(&drafts(0.0, 3), 9)), (3.0, 9.0));
+    // Of three drafted tokens 0.5 + 0.25 + 0.125 are accepted on average.
+    let mean = 3000.0 / rounds(&drafts(0.5, 3), 3001);
+    assert!((mean / 1.875 - 1.0).abs() < 0.03, "{mean}");
+    // A pass of one layer has 11 kernels and attention of all; drafting three tokens takes three of them, each with the 3 kernels that choose a token.
+    let kernels = |setup: &ServingSetup| {
+        planned(setup, &[request(0, 10, 2)], |_, plan| {
+            let last = plan.engines[0].rounds.last().unwrap();
+            last.costs[0][0].bound.kernels() / US
+        })
+    };
+    let plain = kernels(&setup(vec![pool(PoolRole::Both, 1, 1, 1, 1, 0)]));
+    assert_eq!(kernels(&drafts(1.0, 3)), plain + 3 * (11 + 3));
+}
+
+#[test]
+fn a_client_sends_its_next_request_when_the_last_one_is_answered() {
+    // Three requests of a client to two instances: each goes to the first, and no message is needed.
+    let one = ServingSetup { clients: 1, ..setup(vec![pool(PoolRole::Both, 2, 1, 2, 1, 0)]) };
+    let requests = [request(5, 10, 3), request(6, 10, 2), request(7, 10, 1)];
+    planned(&one, &requests, |_, plan| {
+        assert_eq!(plan.requests.iter().map(|p| p.after).collect::<Vec<_>>(), [None, Some(0), Some(1)]);
+        assert!(plan.requests.iter().all(|p| p.instance == 0));
+        let step = 56 * US;
+        assert_eq!(plan.requests[2].last_token_ps, 6 * step);
+        let served = serve(&one, &requests, &plan).unwrap();
+        assert_eq!(served.requests[1].arrival, Some(served.requests[0].last_token));
+        assert_eq!(served.workload.groups.len(), 2, "tensor-parallel groups alone");
+    });
+    // The second client's request ends on the second instance, where the third client's long one goes on. So its next one comes to the first instance.
+    let three = ServingSetup { clients: 3, ..one };
+    let requests = [request(0, 10, 3), request(0, 10, 1), request(0, 10, 40), request(0, 10, 2)];
+    planned(&three, &requests, |_, plan| {
+        let places: Vec<(u32, Option<u32>)> = plan.requests.iter().map(|p| (p.instance, p.after)).collect();
+        assert_eq!(places, [(0, None), (1, None), (1, None), (0, Some(1))]);
+        let served = serve(&three, &requests, &plan).unwrap();
+        let words = |name: fn(&OpKind) -> bool| {
+            served.workload.programs.iter().flat_map(|p| &p.ops).filter(|op| name(&op.kind)).count()
+        };
+        // Two tensor-parallel ranks each tell their peer.
+        assert_eq!(words(|kind| matches!(kind, OpKind::Send { .. })), 2);
+        assert_eq!(words(|kind| matches!(kind, OpKind::Recv { .. })), 2);
+    });
+}
+
 /// One or two pools with small parallel degrees.
 fn pools() -> impl Strategy<Value = Vec<Pool>> {
     let layout = || (prop_oneof![Just(1u32), Just(2)], 1u32..3, 1u32..4);
@@ -189,10 +274,15 @@ proptest! {
         pools in pools(),
         mixed in any::<bool>(),
         chunk in prop_oneof![Just(u32::MAX), 5u32..40],
+        on_demand in any::<bool>(),
+        clients in prop_oneof![Just(0u32), 1u32..8],
+        drafted in prop_oneof![Just(0u32), 1u32..4],
         wanted in proptest::collection::vec((0u64..400, 1u32..90, 1u32..30), 1..24),
     ) {
         let batching = if mixed { Batching::Mixed } else { Batching::PrefillFirst };
-        let setup = ServingSetup { batching, chunk_tokens: chunk, ..setup(pools) };
+        let admission = if on_demand { Admission::OnDemand } else { Admission::Reserved };
+        let draft = (drafted > 0).then_some(Draft { tokens: drafted, acceptance: 0.6, layers: 1 });
+        let setup = ServingSetup { batching, chunk_tokens: chunk, admission, clients, draft, ..setup(pools) };
         let mut requests: Vec<ServingRequest> = wanted.iter().map(|&(arrival, p, o)| request(arrival, p, o)).collect();
         requests.sort_by_key(|r| r.arrival_ps);
         let disaggregated = setup.pools.len() > 1;
@@ -214,14 +304,30 @@ proptest! {
             }
             // Each request is admitted once, and each token is counted once.
             prop_assert!(prompts.iter().all(|n| *n == 1));
-            let prefilled: u32 = plan.engines.iter().flat_map(|e| &e.rounds).flat_map(|r| &r.instances[0].shape.chunks).map(|c| c.0).sum();
-            prop_assert_eq!(prefilled, requests.iter().map(|r| r.prompt).sum::<u32>());
-            let decoded: u32 = plan.engines.iter().flat_map(|e| &e.rounds).map(|r| r.instances[0].shape.decoding).sum();
-            prop_assert_eq!(decoded, requests.iter().map(|r| r.output - 1).sum::<u32>());
+            let shapes = || plan.engines.iter().flat_map(|e| &e.rounds).map(|r| &r.instances[0].shape);
+            let outputs = requests.iter().map(|r| r.output).sum::<u32>();
+            let computed = shapes().map(|s| s.outputs).sum::<u32>();
+            prop_assert!(computed == outputs || drafted > 0 && computed > outputs);
+            prop_assert!(shapes().all(|s| s.decode_tokens == s.decoding * (1 + drafted)));
+            let preempted = plan.requests.iter().any(|p| p.preemptions > 0);
+            prop_assert!(on_demand || !preempted);
+            let prefilled: u32 = shapes().flat_map(|s| &s.chunks).map(|c| c.0).sum();
+            let prompts: u32 = requests.iter().map(|r| r.prompt).sum();
+            prop_assert!(prefilled == prompts || preempted && prefilled > prompts);
+            // Each client has one request at a time.
+            let after: Vec<u32> = plan.requests.iter().filter_map(|p| p.after).collect();
+            let at_first = if clients > 0 { requests.len().min(clients as usize) } else { requests.len() };
+            prop_assert_eq!(after.len(), requests.len() - at_first);
+            prop_assert_eq!(after.iter().collect::<std::collections::HashSet<_>>().len(), after.len());
             for (r, p) in requests.iter().zip(&plan.requests) {
                 let lone = StepShape { chunks: vec![(r.prompt, 0)], outputs: 1, ..StepShape::default() };
                 let alone: u64 = (0..setup.pools[0].pp).map(|s| costs.stage(0, 0, s, &lone, r.prompt).ps()).sum();
-                prop_assert!(p.first_token_ps >= r.arrival_ps + alone);
+                let arrival_ps = match p.after {
+                    Some(before) => plan.requests[before as usize].last_token_ps,
+                    None if clients > 0 => 0,
+                    None => r.arrival_ps,
+                };
+                prop_assert!(p.first_token_ps >= arrival_ps + alone);
                 prop_assert!(p.last_token_ps >= p.first_token_ps);
                 prop_assert_eq!(r.output == 1, p.first_token == p.last_token);
                 prop_assert_eq!(p.decode_instance.is_some(), disaggregated && r.output > 1);
@@ -232,11 +338,11 @@ proptest! {
                 let here: Vec<&PlannedRequest> = plan.requests.iter().filter(|p| p.instance == i).collect();
                 prop_assert!(here.windows(2).all(|w| w[0].first_round.round <= w[1].first_round.round), "{:?}", here);
                 let in_order = here.windows(2).all(|w| w[0].first_token_ps <= w[1].first_token_ps);
-                prop_assert!(in_order || chunk < u32::MAX, "{:?}", here);
+                prop_assert!(in_order || chunk < u32::MAX || preempted, "{:?}", here);
             }
             // Memory is given out once. On an instance that does both phases, a request holds it from its first round to its last token.
             prop_assert!(plan.pools.iter().zip(&setup.pools).all(|(u, p)| u.kv_peak_tokens <= p.kv_tokens));
-            if !disaggregated {
+            if !disaggregated && !on_demand {
                 for p in &plan.requests {
                     let start = plan.engines[p.first_round.engine as usize].rounds[p.first_round.round as usize].start_ps;
                     let holds = |(r, q): (&ServingRequest, &PlannedRequest)| {

@@ -10,7 +10,7 @@ use hyperfold_config::spec::{Analytic, Config, Conflict, FailingPart, Joining, K
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Network, SlowArc};
 
-use crate::setup::outages::links_of;
+use crate::setup::links::outages::links_of;
 
 /// Set in the numbers of draws for slow links, so that they are not the links that fail.
 const DRAW: u64 = 1 << 32;

@@ -5,7 +5,7 @@
 use hyperfold_base::nearest::nearest;
 use hyperfold_config::spec::{Config, Conflict, KeyId};
 
-use crate::setup::link_names::nodes_of_link;
+use crate::setup::links::names::nodes_of_link;
 
 /// Returns for each link end whether it is sampled; empty: all are. `names` are the names of the links that they transmit on.
 ///

@@ -1,6 +1,6 @@
 //! Finds the links that `topology.outages` names, and works out what their failure changes.
 //!
-//! Layer: host. Builds no tables. Links that are only slow are in `slow_links`.
+//! Layer: host. Builds no tables. Links that are only slow are in [`slow_links`](super::slow_links).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
