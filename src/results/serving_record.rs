@@ -36,5 +36,6 @@ record! {
         pub e2e: Option<Ps> => e2e_ns,
         pub within_bounds: bool => within_bounds,
         pub preemptions: u64 => preemptions,
+        pub cached_tokens: u64 => cached_tokens,
     }
 }

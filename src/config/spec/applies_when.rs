@@ -266,6 +266,10 @@ pub(super) fn disaggregated(v: &Values) -> bool {
 pub(super) fn requests(v: &Values, source: &str) -> bool {
     inference(v) && v.is(KeyId::Requests, source)
 }
+/// Whether requests of inference may have prefixes in common.
+pub(super) fn prefixes(v: &Values) -> bool {
+    inference(v) && (v.int(KeyId::PrefixTokens) > 0 || v.is(KeyId::Requests, "trace"))
+}
 /// Whether inference drafts tokens.
 pub(super) fn drafts(v: &Values) -> bool {
     inference(v) && v.int(KeyId::DraftTokens) > 0

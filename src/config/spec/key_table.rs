@@ -313,6 +313,13 @@ macro_rules! for_each_key {
                 "standard deviation of lengths over their mean (our choice)";
             OutputSpread "workload.output_spread" stepped(0.0, 10.0, 0.000_001), D::Derived(derive::output_spread, "workload.length_spread"), |v| requests(v, "generated") && v.is(KeyId::Lengths, "lognormal"),
                 "standard deviation of lengths of answers over their mean";
+            PrefixTokens "workload.prefix_tokens" int(0, 10_000_000), D::Int(0), |v| requests(v, "generated"),
+                "tokens in front of every prompt, besides prompt_tokens, that it has in common with others: a system prompt";
+            Prefixes "workload.prefixes" int(1, 1_000_000), D::Int(1), |v| requests(v, "generated") && v.int(KeyId::PrefixTokens) > 0, "different texts that stand there, drawn evenly";
+            PrefixCache "workload.prefix_cache" KeyKind::Bool, D::Bool(true), prefixes,
+                "keys and values of prefixes stay in memory for later requests, as long as nobody else needs it";
+            RequestRouting "workload.request_routing" one_of(&["least-loaded", "prefix"], &[]), D::Choice("least-loaded"), |v| prefixes(v) && v.bool(KeyId::PrefixCache),
+                "the instance that a request goes to: with the fewest tokens ahead; or the same less those of its prompt that the instance has in memory";
             Batching "workload.batching" one_of(&["mixed", "prefill-first"], &[]), D::Choice("mixed"), inference,
                 "what a step holds: a token of every decoding sequence, then prompts in chunks up to max_batch_tokens; or, where any prompt waits, prompts alone";
             Admission "workload.admission" one_of(&["on-demand", "reserved"], &[]), D::Choice("on-demand"), inference,

@@ -35,6 +35,10 @@ pub struct Serving {
     pub admission: AdmissionChoice,
     /// Value of `workload.clients`; 0: requests arrive on their own.
     pub clients: u32,
+    /// Value of `workload.prefix_cache`.
+    pub prefix_cache: bool,
+    /// Whether requests go to instances that have their prefixes.
+    pub to_prefix: bool,
     /// Speculative decoding; `None`: no token is drafted.
     pub draft: Option<Drafting>,
     /// Value of `workload.max_sequences`.
@@ -138,6 +142,10 @@ pub struct GeneratedRequests {
     pub spread_ppm: u64,
     /// Standard deviation of lengths of answers over their mean, millionths.
     pub output_spread_ppm: u64,
+    /// Value of `workload.prefix_tokens`.
+    pub prefix_tokens: u32,
+    /// Value of `workload.prefixes`.
+    pub prefixes: u32,
 }
 
 impl PoolLayout {
@@ -176,6 +184,8 @@ impl Serving {
                 prompt_tokens: u32_of(KeyId::PromptTokens),
                 output_tokens: u32_of(KeyId::OutputTokens),
                 spread_ppm: if v.is(KeyId::Lengths, "fixed") { 0 } else { scaled(v.float(KeyId::LengthSpread), PPM) },
+                prefix_tokens: u32_of(KeyId::PrefixTokens),
+                prefixes: u32_of(KeyId::Prefixes),
                 output_spread_ppm: match v.is(KeyId::Lengths, "fixed") {
                     true => 0,
                     false => scaled(v.float(KeyId::OutputSpread), PPM),
@@ -203,6 +213,8 @@ impl Serving {
                 false => AdmissionChoice::OnDemand,
             },
             clients: u32_of(KeyId::Clients),
+            prefix_cache: v.bool(KeyId::PrefixCache),
+            to_prefix: v.bool(KeyId::PrefixCache) && v.is(KeyId::RequestRouting, "prefix"),
             draft: (v.int(KeyId::DraftTokens) > 0).then(|| Drafting {
                 tokens: u32_of(KeyId::DraftTokens),
                 acceptance_ppm: scaled(v.float(KeyId::DraftAcceptance), PPM),

@@ -246,6 +246,8 @@ pub struct RequestOutcome {
     pub transferred_bytes: u64,
     /// How often its memory was taken from it, so that it was computed anew.
     pub preemptions: u32,
+    /// Tokens of its prompt whose keys and values were in memory when it was admitted first.
+    pub cached: u32,
 }
 
 /// One pool of GPUs. Times are sums over the stages of all instances, ps.

@@ -32,6 +32,7 @@ pub(crate) fn read(job: &Job, tasks: &[Task], start_ps: u64) -> Option<ServingOu
         received_ps: ops.received.iter().map(|served| end_of(*served)).max().flatten(),
         transferred_bytes: ops.transferred_bytes,
         preemptions: ops.preemptions,
+        cached: ops.cached,
     });
     let pools = serving.pools.iter().map(|p| {
         let busy = |r: &RoundOps| end(r.rank, r.end).zip(end(r.rank, r.begin)).map_or(0, |(end, begin)| end - begin);

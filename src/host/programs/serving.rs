@@ -98,6 +98,8 @@ pub(crate) fn setup(
             spec::AdmissionChoice::OnDemand => Admission::OnDemand,
         },
         clients: asked.clients,
+        prefix_cache: asked.prefix_cache,
+        to_prefix: asked.to_prefix,
         max_sequences: asked.max_sequences,
         max_batch_tokens: asked.max_batch_tokens,
         chunk_tokens: asked.chunk_tokens.unwrap_or(u32::MAX),
@@ -159,6 +161,8 @@ fn requests(config: &Config, asked: &spec::Serving) -> Result<RequestTrace, Serv
                 output_tokens: g.output_tokens,
                 spread: g.spread_ppm as f64 / PPM,
                 output_spread: g.output_spread_ppm as f64 / PPM,
+                prefix_tokens: g.prefix_tokens,
+                prefixes: g.prefixes,
             };
             let requests = draw(&distribution, config.jitter_seed());
             let count = requests.len();

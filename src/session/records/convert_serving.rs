@@ -183,6 +183,7 @@ fn rows(outcome: &ServingOutcome, job: Option<&str>, keys: Option<&Serving>) -> 
             e2e: times.e2e.map(Ps),
             within_bounds: times.good(keys),
             preemptions: u64::from(r.preemptions),
+            cached_tokens: u64::from(r.cached),
         }
     };
     (0..).zip(&outcome.requests).map(row).collect()

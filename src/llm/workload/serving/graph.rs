@@ -55,6 +55,8 @@ pub struct RequestOps {
     pub transferred_bytes: u64,
     /// How often its memory was taken from it, so that it was computed anew.
     pub preemptions: u32,
+    /// Tokens of its prompt whose keys and values were in memory when it was admitted first.
+    pub cached: u32,
 }
 
 /// One stage of an instance in one round: ops of the stage's first rank.
@@ -314,6 +316,7 @@ impl<'a> Graph<'a> {
             received: Vec::new(),
             transferred_bytes: 0,
             preemptions: plan.preemptions,
+            cached: plan.cached,
         };
         if let Some(instance) = plan.decode_instance {
             for (stage, tp) in (0..last.pp).flat_map(|s| (0..last.tp).map(move |t| (s, t))) {

@@ -22,7 +22,7 @@ pub use error::ServingError;
 pub use graph::{RequestOps, RoundOps, ServedOps, ServedWorkload, serve};
 pub use kv::{KvTransfer, kv_capacity_tokens, kv_token_bytes, kv_transfers, weight_bytes, wrong_model};
 pub use plan::{PlannedRequest, PoolUse, Round, ServingPlan};
-pub use request::{RequestDistribution, ServingRequest, draw};
+pub use request::{Prefix, RequestDistribution, ServingRequest, draw};
 pub use request_file::{MAX_S, RequestTrace, read_requests};
 pub use schedule::schedule;
 pub use setup::{Admission, Batching, Draft, Pool, PoolRole, ServingSetup};

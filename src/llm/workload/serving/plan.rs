@@ -63,6 +63,8 @@ pub struct PlannedRequest {
     pub room_after: Option<u32>,
     /// The request of the same client whose end it waited for; `None` if it arrived on its own.
     pub after: Option<u32>,
+    /// Tokens of its prompt whose keys and values were in memory when it was admitted first.
+    pub cached: u32,
     /// How often its memory was taken from it, so that it was computed anew.
     pub preemptions: u32,
 }

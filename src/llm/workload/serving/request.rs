@@ -12,6 +12,17 @@ pub struct ServingRequest {
     pub prompt: u32,
     /// Tokens of the answer, at least 1.
     pub output: u32,
+    /// The text that it begins with and has in common with others.
+    pub prefix: Option<Prefix>,
+}
+
+/// A text at the beginning of several requests: a system prompt, or a conversation so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prefix {
+    /// Number of the text.
+    pub id: u32,
+    /// Tokens at the beginning of the request's prompt and answer that belong to it.
+    pub tokens: u32,
 }
 
 /// Distributions of random requests.
@@ -31,6 +42,10 @@ pub struct RequestDistribution {
     pub spread: f64,
     /// Standard deviation of lengths of answers divided by their mean.
     pub output_spread: f64,
+    /// Tokens in front of every prompt that it has in common with others; 0 if there are none.
+    pub prefix_tokens: u32,
+    /// How many different texts stand there.
+    pub prefixes: u32,
 }
 
 /// Longest prompt or answer that is drawn, as a multiple of the mean. A lognormal distribution has no maximum, but memory has.
@@ -47,8 +62,11 @@ pub fn draw(distribution: &RequestDistribution, seed: u64) -> Vec<ServingRequest
         }
         ServingRequest {
             arrival_ps: (arrival_s * PS_PER_S as f64 + 0.5) as u64,
-            prompt: length(&mut stream(1), distribution.prompt_tokens, distribution.spread),
+            prompt: distribution.prefix_tokens
+                + length(&mut stream(1), distribution.prompt_tokens, distribution.spread),
             output: length(&mut stream(2), distribution.output_tokens, distribution.output_spread),
+            prefix: (distribution.prefix_tokens > 0)
+                .then(|| Prefix { id: stream(3).below(distribution.prefixes), tokens: distribution.prefix_tokens }),
         }
     };
     (0..u64::from(distribution.count)).map(request).collect()
@@ -106,6 +124,8 @@ mod tests {
         output_tokens: 200,
         spread: 0.5,
         output_spread: 0.5,
+        prefix_tokens: 0,
+        prefixes: 1,
     };
 
     /// Mean, and variance divided by the square of the mean.
@@ -142,5 +162,10 @@ mod tests {
         let fixed = draw(&RequestDistribution { spread: 0.0, output_spread: 0.0, ..FROM }, 3);
         assert!(fixed.iter().all(|r| (r.prompt, r.output) == (1000, 200)));
         assert_ne!(a[..8], draw(&FROM, 4)[..8]);
+        // Prefixes come in front, and each of them as often.
+        let shared = draw(&RequestDistribution { prefix_tokens: 100, prefixes: 4, ..FROM }, 3);
+        assert!(a.iter().zip(&shared).all(|(a, b)| (a.prompt + 100, a.output) == (b.prompt, b.output)));
+        let of_first = shared.iter().filter(|r| r.prefix == Some(Prefix { id: 0, tokens: 100 })).count();
+        assert!((of_first as f64 / 5_000.0 - 1.0).abs() < 0.05, "{of_first}");
     }
 }

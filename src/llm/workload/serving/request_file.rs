@@ -1,12 +1,15 @@
 //! Reads traces of requests, as CSV with a header. The columns are documented in docs/reference/file-formats.md.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use super::error::ServingError;
-use super::request::ServingRequest;
+use super::request::{Prefix, ServingRequest};
 use hyperfold_base::input;
 use hyperfold_base::units::PS_PER_S;
 
+/// Columns that a trace may have, both or none: the name of a text that requests have in common, and how much of a request it is.
+const PREFIX_COLUMNS: [&str; 2] = ["prefix", "prefix_tokens"];
 const COLUMNS: [&str; 3] = ["arrival_s", "prompt_tokens", "output_tokens"];
 /// The latest arrival in seconds: eleven days. In picoseconds, many times that fit into 64 bits.
 pub const MAX_S: f64 = 1e6;
@@ -40,21 +43,27 @@ pub fn read_requests(path: &Path) -> Result<RequestTrace, ServingError> {
         let missing = || line(1, format!("column `{name}` is missing; columns are {}", COLUMNS.join(", ")));
         *place = header.iter().position(|h| h == name).ok_or_else(missing)?;
     }
+    let of_prefix = PREFIX_COLUMNS.map(|name| header.iter().position(|h| h == name));
+    if of_prefix[0].is_some() != of_prefix[1].is_some() {
+        return Err(line(1, format!("columns {} go together; one of them is missing", PREFIX_COLUMNS.join(" and "))));
+    }
+    let mut prefixes: HashMap<String, u32> = HashMap::new();
     let mut requests = Vec::new();
     for row in reader.records() {
         let row = row.map_err(malformed)?;
         let number = row.position().map_or(0, csv::Position::line);
-        let field = |i: usize, min: f64, max: f64, whole: bool| {
-            let text = row.get(column_idx[i]).unwrap_or("");
+        let number_in = |column: usize, name: &str, min: f64, max: f64, whole: bool| {
+            let text = row.get(column).unwrap_or("");
             match text.parse::<f64>() {
                 Ok(x) if (min..=max).contains(&x) && (!whole || x.fract() == 0.0) => Ok(x),
                 _ => {
                     let shown: String = text.chars().filter(|c| !c.is_control()).take(40).collect();
                     let kind = if whole { "a whole number" } else { "a number" };
-                    Err(line(number, format!("{} is `{shown}`; it must be {kind} from {min} to {max}", COLUMNS[i])))
+                    Err(line(number, format!("{name} is `{shown}`; it must be {kind} from {min} to {max}")))
                 }
             }
         };
+        let field = |i: usize, min: f64, max: f64, whole: bool| number_in(column_idx[i], COLUMNS[i], min, max, whole);
         if requests.len() >= MAX_REQUESTS {
             return Err(line(number, format!("a trace has at most {MAX_REQUESTS} requests")));
         }
@@ -62,7 +71,19 @@ pub fn read_requests(path: &Path) -> Result<RequestTrace, ServingError> {
             arrival_ps: (field(0, 0.0, MAX_S, false)? * PS_PER_S as f64 + 0.5) as u64,
             prompt: field(1, 1.0, MAX_TOKENS, true)? as u32,
             output: field(2, 1.0, MAX_TOKENS, true)? as u32,
+            prefix: None,
         };
+        let prefix = match of_prefix {
+            [Some(name), Some(tokens)] if !row.get(name).unwrap_or("").is_empty() => {
+                let most = f64::from(request.prompt) + f64::from(request.output);
+                let tokens = number_in(tokens, PREFIX_COLUMNS[1], 1.0, most, true)? as u32;
+                let next = prefixes.len() as u32;
+                let id = *prefixes.entry(row.get(name).unwrap_or("").to_string()).or_insert(next);
+                Some(Prefix { id, tokens })
+            }
+            _ => None,
+        };
+        let request = ServingRequest { prefix, ..request };
         requests.push((request, number));
     }
     if requests.is_empty() {
@@ -87,9 +108,17 @@ mod tests {
     #[test]
     fn traces_are_read_in_the_order_of_arrival() {
         let trace = read("# seconds\nprompt_tokens, arrival_s, output_tokens\n7, 1.5, 3\n9, 0.25, 4\n").unwrap();
-        let first = ServingRequest { arrival_ps: 250_000_000_000, prompt: 9, output: 4 };
-        assert_eq!(trace.requests, [first, ServingRequest { arrival_ps: 1_500_000_000_000, prompt: 7, output: 3 }]);
+        let first = ServingRequest { arrival_ps: 250_000_000_000, prompt: 9, output: 4, prefix: None };
+        assert_eq!(
+            trace.requests,
+            [first, ServingRequest { arrival_ps: 1_500_000_000_000, prompt: 7, output: 3, prefix: None }]
+        );
         assert_eq!(trace.lines, [4, 3]);
+        let text =
+            "arrival_s,prompt_tokens,output_tokens,prefix,prefix_tokens\n0,9,4,b,5\n1,7,3,,\n2,8,1,a,9\n3,6,2,b,6\n";
+        let prefixes: Vec<_> = read(text).unwrap().requests.iter().map(|r| r.prefix).collect();
+        let of = |id: u32, tokens: u32| Some(Prefix { id, tokens });
+        assert_eq!(prefixes, [of(0, 5), None, of(1, 9), of(0, 6)]);
     }
 
     #[test]
@@ -103,6 +132,8 @@ mod tests {
             ("arrival_s,prompt_tokens,output_tokens\n-1,2,5\n", "arrival_s is `-1`"),
             ("arrival_s,prompt_tokens,output_tokens\nnan,2,5\n", "arrival_s is `nan`"),
             ("arrival_s,prompt_tokens,output_tokens\n", "it has no request"),
+            ("arrival_s,prompt_tokens,output_tokens,prefix\n0,1,1,a\n", "columns prefix and prefix_tokens go together"),
+            ("arrival_s,prompt_tokens,output_tokens,prefix,prefix_tokens\n0,5,5,a,11\n", "from 1 to 10"),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

@@ -135,15 +135,18 @@ impl Scheduler<'_> {
         before + instance / self.setup.pools[pool].ep
     }
 
-    /// The instance of a pool with the fewest tokens ahead; the first if several have as few.
-    fn least_loaded(&self, pool: usize) -> u32 {
-        let load = |(i, instance): (u32, &Instance)| (instance.load, i);
+    /// The instance of a pool with the fewest tokens ahead; the first if several have as few. Where requests go to their prefixes, tokens of the prompt that an
+    /// instance has in memory count against those.
+    fn least_loaded(&self, pool: usize, request: u32) -> u32 {
+        let r = &self.requests[request as usize];
+        let found = |instance: &Instance| if self.setup.to_prefix { instance.cached_tokens(r) } else { 0 };
+        let load = |(i, instance): (u32, &Instance)| (instance.load as i64 - i64::from(found(instance)), i);
         (0..).zip(&self.instances[pool]).map(load).min().map_or(0, |(_, i)| i)
     }
 
     fn arrive(&mut self, request: u32) {
         let r = self.requests[request as usize];
-        let instance_idx = self.least_loaded(0);
+        let instance_idx = self.least_loaded(0, request);
         let instance = &mut self.instances[0][instance_idx as usize];
         instance.load += u64::from(r.prompt) + u64::from(r.output);
         instance.waiting.push_back(Waiting::new(request));
@@ -159,6 +162,7 @@ impl Scheduler<'_> {
             last_token_ps: 0,
             room_after: None,
             after: self.follows[request as usize],
+            cached: 0,
             preemptions: 0,
         });
         self.push(self.now, Event::Wake { engine });
@@ -181,9 +185,10 @@ impl Scheduler<'_> {
         for i in first..first + pool.ep {
             let instance = &mut self.instances[pool_idx][i as usize];
             made.push(instance.step(self.setup, self.requests, pool.pp, self.now));
-            for request in std::mem::take(&mut self.instances[pool_idx][i as usize].preempted) {
-                self.plan(request).preemptions += 1;
-            }
+            let instance = &mut self.instances[pool_idx][i as usize];
+            let (preempted, found) = (std::mem::take(&mut instance.preempted), std::mem::take(&mut instance.found));
+            preempted.into_iter().for_each(|request| self.plan(request).preemptions += 1);
+            found.into_iter().for_each(|(request, tokens)| self.plan(request).cached = tokens);
         }
         let padded = made.iter().map(|(r, _)| r.shape.tokens()).max().unwrap_or(0);
         if padded == 0 {
@@ -246,15 +251,19 @@ impl Scheduler<'_> {
         let is_first = s.generated == 0;
         s.generated += step.tokens;
         let generated = s.generated;
-        let blocks = s.blocks;
         let done = generated == r.output;
         let leaves = instance.role == PoolRole::Prefill;
-        if done || leaves {
-            instance.running.remove(place);
-            instance.load -= u64::from(r.prompt) + u64::from(r.output);
+        if step.chunk > 0 {
+            instance.keep(place, &r, u64::from(r.prompt));
         }
         if done {
-            instance.release(blocks, now);
+            instance.keep(place, &r, u64::from(r.prompt) + u64::from(r.output) - 1);
+        }
+        if done || leaves {
+            let s = instance.running.remove(place);
+            instance.load -= u64::from(r.prompt) + u64::from(r.output);
+            // Who leaves keeps its memory until its keys and values have arrived elsewhere.
+            if done { instance.release(&s, now) } else { instance.leaving.push(s) }
         }
         let plan = self.plan(request);
         if is_first {
@@ -277,7 +286,7 @@ impl Scheduler<'_> {
     /// Sends a request whose prompt is done to an instance that decodes.
     fn hand_on(&mut self, request: u32) {
         let r = self.requests[request as usize];
-        let decoder = self.least_loaded(1);
+        let decoder = self.least_loaded(1, request);
         let instance = &mut self.instances[1][decoder as usize];
         instance.load += u64::from(r.prompt) + u64::from(r.output);
         instance.waiting.push_back(Waiting::new(request));
@@ -321,11 +330,12 @@ impl Scheduler<'_> {
 
     /// Handles the arrival of a request's keys and values at the decoding instance.
     fn receive(&mut self, request: u32) {
-        let (r, now) = (self.requests[request as usize], self.now);
+        let now = self.now;
         let plan = *self.plan(request);
         let prefiller = &mut self.instances[0][plan.instance as usize];
-        let blocks = prefiller.blocks(&r);
-        prefiller.release(blocks, now);
+        let place = prefiller.leaving.iter().position(|s| s.request == request).expect("it left its prefill");
+        let s = prefiller.leaving.remove(place);
+        prefiller.release(&s, now);
         prefiller.sent.push(request);
         let decoder = plan.decode_instance.expect("it was handed on");
         let running = &mut self.instances[1][decoder as usize].running;

@@ -22,6 +22,10 @@ pub struct ServingSetup {
     pub batching: Batching,
     /// What memory for keys and values a request takes when it is admitted.
     pub admission: Admission,
+    /// Whether keys and values of prefixes stay in memory for later requests.
+    pub prefix_cache: bool,
+    /// Whether a request goes to the instance that has to compute least for it, and not to the one with the fewest tokens ahead.
+    pub to_prefix: bool,
     /// Clients that send their next request when the last one is answered; 0 if requests arrive on their own.
     pub clients: u32,
     /// Most sequences of an instance in a step.

@@ -1,6 +1,6 @@
 //! State of an instance while the scheduler runs: its queue, its sequences, its memory for keys and values.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use super::plan::InstanceRound;
 use super::request::ServingRequest;
@@ -19,8 +19,12 @@ pub(super) struct Sequence {
     pub to_prefill: u32,
     /// Those of them whose keys and values are in memory or computed in a step in flight.
     pub prefilled: u32,
-    /// Blocks of memory that it holds.
+    /// Blocks of memory that it alone holds.
     pub blocks: u64,
+    /// Blocks of its prefix that it has in common with others.
+    pub shared: u64,
+    /// The kept prefix that these blocks are of.
+    pub prefix: Option<u32>,
     /// Tokens of the answer that were chosen.
     pub generated: u32,
     /// Whether its next token is being computed.
@@ -50,6 +54,14 @@ impl Waiting {
     }
 }
 
+/// Keys and values of a prefix that stay in memory.
+#[derive(Clone, Copy, Debug)]
+struct KeptPrefix {
+    blocks: u64,
+    /// Time in ps of their last use.
+    used_at: u64,
+}
+
 /// One instance of the model.
 #[derive(Clone, Debug)]
 pub(super) struct Instance {
@@ -66,6 +78,13 @@ pub(super) struct Instance {
     pub load: u64,
     /// Requests whose keys and values have left since the last step.
     pub sent: Vec<u32>,
+    /// Sequences whose prompt is done and whose keys and values are on their way to another pool.
+    pub leaving: Vec<Sequence>,
+    /// Requests that were admitted for the first time, with the tokens of their prompts that were in memory.
+    pub found: Vec<(u32, u32)>,
+    /// Kept prefixes by number; none where nothing is kept.
+    kept: BTreeMap<u32, KeptPrefix>,
+    keeps: bool,
     /// Requests that were preempted in the step that is being formed.
     pub preempted: Vec<u32>,
     /// Time in ps since which the first request of the queue waits for memory alone.
@@ -102,6 +121,10 @@ impl Instance {
             drafted: u64::from(setup.decode_tokens() - 1),
             load: 0,
             sent: Vec::new(),
+            leaving: Vec::new(),
+            found: Vec::new(),
+            kept: BTreeMap::new(),
+            keeps: setup.prefix_cache && role != PoolRole::Decode,
             preempted: Vec::new(),
             blocked_since: None,
             blocked_ps: 0,
@@ -135,12 +158,13 @@ impl Instance {
     /// Makes sure that the sequence at `place` has blocks for so many tokens. Sequences behind it that are not in the step `made` are preempted for that, the
     /// last one first, and in the end itself. Returns whether it has them.
     fn grow(&mut self, place: usize, tokens: u64, made: &[InStep], now: u64) -> bool {
-        let more = tokens.div_ceil(self.block_tokens).saturating_sub(self.running[place].blocks);
-        while more > self.free_blocks {
+        let has = self.running[place].blocks + self.running[place].shared;
+        let more = tokens.div_ceil(self.block_tokens).saturating_sub(has);
+        while !self.make_room(more, None, now) {
             let idle = |s: &Sequence| s.ready && !s.in_flight && made.iter().all(|m| m.request != s.request);
             let Some(victim) = (place..self.running.len()).rfind(|&i| idle(&self.running[i])) else { return false };
             let s = self.running.remove(victim);
-            self.use_blocks(-(s.blocks as i64), now);
+            self.release(&s, now);
             self.waiting.push_front(Waiting {
                 request: s.request,
                 generated: s.generated,
@@ -172,9 +196,56 @@ impl Instance {
         places.find(|&place| self.running[place].request == request).expect("it runs")
     }
 
-    /// Gives back blocks.
-    pub(super) fn release(&mut self, blocks: u64, now: u64) {
-        self.use_blocks(-(blocks as i64), now);
+    /// Gives back the memory of a sequence that has ended, left or was preempted. Its prefix stays.
+    pub(super) fn release(&mut self, s: &Sequence, now: u64) {
+        self.use_blocks(-(s.blocks as i64), now);
+        if let Some(kept) = s.prefix.and_then(|id| self.kept.get_mut(&id)) {
+            kept.used_at = now;
+        }
+    }
+
+    /// Makes sure that so many blocks are free, if kept blocks that nobody uses are enough for that: those of the prefix that was used longest ago go first.
+    /// `pinned` is a prefix, and the blocks of it that the one who asks uses.
+    fn make_room(&mut self, blocks: u64, pinned: Option<(u32, u64)>, now: u64) -> bool {
+        while blocks > self.free_blocks {
+            let used = |id: u32| {
+                let sequences = self.running.iter().chain(&self.leaving).filter(|s| s.prefix == Some(id));
+                let mine = pinned.filter(|(of, _)| *of == id).map(|(_, blocks)| blocks);
+                sequences.map(|s| s.shared).chain(mine).max()
+            };
+            let unused = self.kept.iter().filter(|(id, kept)| used(**id).is_none_or(|used| kept.blocks > used));
+            let Some((&id, &kept)) = unused.min_by_key(|(id, kept)| (kept.used_at, **id)) else { return false };
+            match used(id) {
+                Some(used) => self.kept.insert(id, KeptPrefix { blocks: used, ..kept }),
+                None => self.kept.remove(&id),
+            };
+            let stays = self.kept.get(&id).map_or(0, |kept| kept.blocks);
+            self.use_blocks(-((kept.blocks - stays) as i64), now);
+        }
+        true
+    }
+
+    /// Tokens of a request's prompt, in whole blocks, whose keys and values are in memory. At least one token is computed.
+    pub(super) fn cached_tokens(&self, r: &ServingRequest) -> u32 {
+        let found = r.prefix.and_then(|prefix| Some((prefix, self.kept.get(&prefix.id)?)));
+        let tokens = found.map_or(0, |(prefix, kept)| {
+            (kept.blocks * self.block_tokens).min(u64::from(prefix.tokens)).min(u64::from(r.prompt) - 1)
+        });
+        (tokens / self.block_tokens * self.block_tokens) as u32
+    }
+
+    /// Keeps the whole blocks of a sequence's prefix, of which `computed` tokens are in memory: from then on they are no longer its own.
+    pub(super) fn keep(&mut self, place: usize, r: &ServingRequest, computed: u64) {
+        let Some(prefix) = r.prefix.filter(|_| self.keeps) else { return };
+        let s = &mut self.running[place];
+        let blocks = u64::from(prefix.tokens).min(computed) / self.block_tokens;
+        let kept = self.kept.entry(prefix.id).or_insert(KeptPrefix { blocks: 0, used_at: 0 });
+        // What another one kept meanwhile is there twice until this one ends.
+        let more = blocks.saturating_sub(kept.blocks).min(s.blocks);
+        kept.blocks += more;
+        s.blocks -= more;
+        s.shared += more;
+        s.prefix = Some(prefix.id);
     }
 
     /// Ends the statistics over time, at the time when nothing runs any more.
@@ -196,20 +267,29 @@ impl Instance {
             self.unblocked(now);
             return None;
         }
-        let blocks = self.blocks_at_admission(setup, r, waiting, chunk);
-        if blocks > self.free_blocks {
+        let received = self.role == PoolRole::Decode && !waiting.preempted;
+        let cached = if received { 0 } else { self.cached_tokens(r) };
+        let shared = u64::from(cached) / self.block_tokens;
+        let chunk = cached.saturating_add(chunk);
+        let blocks = self.blocks_at_admission(setup, r, waiting, chunk) - shared;
+        let prefix = r.prefix.filter(|_| cached > 0).map(|prefix| prefix.id);
+        if !self.make_room(blocks, prefix.map(|id| (id, shared)), now) {
             self.blocked_since.get_or_insert(now);
             return None;
+        }
+        if !waiting.preempted && !received {
+            self.found.push((waiting.request, cached));
         }
         self.unblocked(now);
         self.waiting.pop_front();
         self.use_blocks(blocks as i64, now);
-        let received = self.role == PoolRole::Decode && !waiting.preempted;
         self.running.push(Sequence {
             request: waiting.request,
             to_prefill: r.prompt + waiting.generated,
-            prefilled: if received { r.prompt } else { 0 },
+            prefilled: if received { r.prompt } else { cached },
             blocks,
+            shared,
+            prefix,
             generated: waiting.generated + u32::from(received),
             in_flight: false,
             ready: !received,

@@ -62,6 +62,8 @@ fn setup(pools: Vec<Pool>) -> ServingSetup {
         pools,
         batching: Batching::Mixed,
         admission: Admission::Reserved,
+        prefix_cache: true,
+        to_prefix: false,
         clients: 0,
         max_sequences: 8,
         max_batch_tokens: 64,
@@ -89,7 +91,7 @@ fn planned<T>(setup: &ServingSetup, requests: &[ServingRequest], then: impl FnOn
 }
 
 fn request(arrival_us: u64, prompt: u32, output: u32) -> ServingRequest {
-    ServingRequest { arrival_ps: arrival_us * US, prompt, output }
+    ServingRequest { arrival_ps: arrival_us * US, prompt, output, prefix: None }
 }
 
 #[test]
@@ -194,6 +196,53 @@ fn who_came_last_gives_its_memory_back() {
     planned(&reserved, &requests, |_, plan| assert_eq!(plan.engines[0].rounds.len(), 40));
 }
 
+/// A request whose first `shared` tokens belong to the text `id`.
+fn with_prefix(arrival_us: u64, prompt: u32, output: u32, id: u32, shared: u32) -> ServingRequest {
+    ServingRequest { prefix: Some(Prefix { id, tokens: shared }), ..request(arrival_us, prompt, output) }
+}
+
+#[test]
+fn prefixes_are_computed_once() {
+    let one = setup(vec![pool(PoolRole::Both, 1, 1, 1, 1, 0)]);
+    let cached = |setup: &ServingSetup, requests: &[ServingRequest]| {
+        planned(setup, requests, |_, plan| {
+            assert!(serve(setup, requests, &plan).is_ok());
+            let of = |e: &plan::ServingEngine| {
+                let chunks = e.rounds.iter().flat_map(|r| r.instances[0].shape.chunks.clone());
+                chunks.collect::<Vec<(u32, u32)>>()
+            };
+            let chunks: Vec<(u32, u32)> = plan.engines.iter().flat_map(of).collect();
+            (plan.requests.iter().map(|p| p.cached).collect::<Vec<u32>>(), chunks)
+        })
+    };
+    // 40 of 50 tokens are shared: two whole blocks of 16. Who is in the same step computes them, too; a step holds 64 tokens.
+    let three = [with_prefix(0, 50, 2, 7, 40), with_prefix(0, 50, 2, 7, 40), with_prefix(9_000, 50, 2, 7, 40)];
+    assert_eq!(cached(&one, &three), (vec![0, 0, 32], vec![(50, 0), (14, 0), (36, 14), (18, 32)]));
+    // A prompt that is in memory as a whole still computes its last token, and so its last block.
+    assert_eq!(cached(&one, &[with_prefix(0, 32, 1, 7, 32), with_prefix(9_000, 32, 1, 7, 32)]).0, [0, 16]);
+    // A conversation: the second turn finds the prompt and the answer of the first, the third those of the second.
+    let turns = [with_prefix(0, 20, 13, 1, 33), with_prefix(9_000, 40, 9, 1, 49), with_prefix(19_000, 60, 2, 1, 62)];
+    assert_eq!(cached(&one, &turns).0, [0, 32, 48]);
+    let other_text = [with_prefix(0, 50, 2, 7, 40), with_prefix(9_000, 50, 2, 8, 40)];
+    assert_eq!(cached(&one, &other_text).0, [0, 0]);
+    let without = ServingSetup { prefix_cache: false, ..one.clone() };
+    assert_eq!(cached(&without, &three).0, [0, 0, 0]);
+    // Four blocks: two texts of two blocks each and what follows them do not fit, so the one that was used longest ago goes.
+    let small = setup(vec![Pool { kv_tokens: 64, ..pool(PoolRole::Both, 1, 1, 1, 1, 0) }]);
+    let texts = [1, 2, 1].map(|id| (id, 33)).into_iter().enumerate();
+    let texts: Vec<ServingRequest> = texts.map(|(n, (id, t))| with_prefix(9_000 * n as u64, 40, 2, id, t)).collect();
+    assert_eq!(cached(&small, &texts).0, [0, 0, 0]);
+    assert_eq!(cached(&small, &[texts[0], texts[2], texts[1]].map(|r| ServingRequest { arrival_ps: 0, ..r })).0[0], 0);
+    // The text is on the second instance. Both are idle when the third request comes: by default it goes to the first.
+    let two = setup(vec![pool(PoolRole::Both, 1, 1, 2, 1, 0)]);
+    let requests = [request(0, 10, 2), with_prefix(1, 60, 2, 7, 48), with_prefix(9_000, 60, 2, 7, 48)];
+    let third = |to_prefix: bool| {
+        let setup = ServingSetup { to_prefix, ..two.clone() };
+        planned(&setup, &requests, |_, plan| (plan.requests[2].instance, plan.requests[2].cached))
+    };
+    assert_eq!((third(false), third(true)), ((0, 0), (1, 48)));
+}
+
 #[test]
 fn drafted_tokens_save_steps_as_often_as_they_are_accepted() {
     let drafts = |acceptance: f64, tokens: u32| ServingSetup {
@@ -278,12 +327,19 @@ proptest! {
         clients in prop_oneof![Just(0u32), 1u32..8],
         drafted in prop_oneof![Just(0u32), 1u32..4],
         wanted in proptest::collection::vec((0u64..400, 1u32..90, 1u32..30), 1..24),
+        texts in 0u32..4,
+        to_prefix in any::<bool>(),
     ) {
         let batching = if mixed { Batching::Mixed } else { Batching::PrefillFirst };
         let admission = if on_demand { Admission::OnDemand } else { Admission::Reserved };
         let draft = (drafted > 0).then_some(Draft { tokens: drafted, acceptance: 0.6, layers: 1 });
-        let setup = ServingSetup { batching, chunk_tokens: chunk, admission, clients, draft, ..setup(pools) };
+        let setup = ServingSetup { batching, chunk_tokens: chunk, admission, clients, draft, to_prefix, ..setup(pools) };
         let mut requests: Vec<ServingRequest> = wanted.iter().map(|&(arrival, p, o)| request(arrival, p, o)).collect();
+        if texts > 0 {
+            for r in &mut requests {
+                r.prefix = Some(Prefix { id: r.prompt % texts, tokens: (r.prompt * 7 % 60).clamp(1, r.prompt + r.output) });
+            }
+        }
         requests.sort_by_key(|r| r.arrival_ps);
         let disaggregated = setup.pools.len() > 1;
         planned(&setup, &requests, |costs, plan| {
@@ -313,15 +369,18 @@ proptest! {
             prop_assert!(on_demand || !preempted);
             let prefilled: u32 = shapes().flat_map(|s| &s.chunks).map(|c| c.0).sum();
             let prompts: u32 = requests.iter().map(|r| r.prompt).sum();
-            prop_assert!(prefilled == prompts || preempted && prefilled > prompts);
+            let cached: u32 = plan.requests.iter().map(|p| p.cached).sum();
+            prop_assert!(prefilled + cached == prompts || preempted && (texts > 0 || prefilled > prompts));
+            prop_assert!(texts > 0 || cached == 0);
             // Each client has one request at a time.
             let after: Vec<u32> = plan.requests.iter().filter_map(|p| p.after).collect();
             let at_first = if clients > 0 { requests.len().min(clients as usize) } else { requests.len() };
             prop_assert_eq!(after.len(), requests.len() - at_first);
             prop_assert_eq!(after.iter().collect::<std::collections::HashSet<_>>().len(), after.len());
             for (r, p) in requests.iter().zip(&plan.requests) {
-                let lone = StepShape { chunks: vec![(r.prompt, 0)], outputs: 1, ..StepShape::default() };
-                let alone: u64 = (0..setup.pools[0].pp).map(|s| costs.stage(0, 0, s, &lone, r.prompt).ps()).sum();
+                let new = r.prompt - p.cached;
+                let lone = StepShape { chunks: vec![(new, 0)], outputs: 1, ..StepShape::default() };
+                let alone: u64 = (0..setup.pools[0].pp).map(|s| costs.stage(0, 0, s, &lone, new).ps()).sum();
                 let arrival_ps = match p.after {
                     Some(before) => plan.requests[before as usize].last_token_ps,
                     None if clients > 0 => 0,
@@ -348,7 +407,8 @@ proptest! {
                     let holds = |(r, q): (&ServingRequest, &PlannedRequest)| {
                         let begin = plan.engines[q.first_round.engine as usize].rounds[q.first_round.round as usize].start_ps;
                         let here = q.instance == p.instance && begin <= start && start < q.last_token_ps;
-                        if here { u64::from(r.prompt + r.output).div_ceil(16) * 16 } else { 0 }
+                        let own = u64::from(r.prompt + r.output).div_ceil(16) * 16 - u64::from(q.cached);
+                        if here && texts == 0 { own } else { 0 }
                     };
                     let held: u64 = requests.iter().zip(&plan.requests).map(holds).sum();
                     prop_assert!(held <= setup.pools[0].kv_tokens, "{held}");
