@@ -29,6 +29,7 @@ mod program;
 mod registered;
 mod resolve;
 mod scale;
+mod schedules;
 mod sections;
 mod series;
 mod server_links;
@@ -68,6 +69,7 @@ pub use program::{
     SlowdownChoice, Source,
 };
 pub use registered::{PolicyRegistry, REGISTRABLE, RegisteredPolicy};
+pub use schedules::ScheduleChoice;
 pub use sections::{
     CdfChoice, ClusterSection, LimitsSection, OutputSection, Pattern, PolicyChoice, Routing, StartUnitChoice,
     TopologyFormatChoice, TopologyKind, TopologySection, WorkloadSection,
@@ -77,8 +79,7 @@ pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
 pub use serving::{BatchingChoice, GeneratedRequests, PoolLayout, RequestSource, Serving};
 pub use slow_links::{ReducedRate, SlowLinkText};
 pub use training::{
-    CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, ScheduleChoice,
-    Training,
+    CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, Training,
 };
 pub use transport::fit_to_network;
 pub use value::{JobValues, Value, Values};

@@ -12,6 +12,7 @@ mod presets;
 mod products;
 mod raw;
 mod recompute;
+mod split_backward;
 
 pub use error::ModelError;
 pub use flops::{TokenFlops, hardware_flops, model_flops, sample_flops, token_flops};
