@@ -1,4 +1,4 @@
-//! Pipeline schedules from the command line: times in the order of their papers, the same bytes always, and what is refused.
+//! Pipeline schedules and recipes from the command line: times in the order of their papers, the same bytes always, and what is refused.
 
 use crate::support::program::Folder;
 
@@ -80,4 +80,40 @@ fn what_a_schedule_cannot_be_combined_with_is_refused() {
             _ => assert!(ran.code != 0 && ran.stderr.contains(expected), "{set:?}: {}", ran.stderr),
         }
     }
+}
+
+#[test]
+fn a_recipe_is_the_keys_that_it_stands_for() {
+    let head = r#"
+name = "recipes"
+[base]
+cluster = { gpus = 16, server = "dgx-h100" }
+[base.workload]
+kind = "model"
+model = "llama3-8b"
+tp = 2
+pp = 2
+global_batch = 16
+analytic = "all"
+precision = "fp8"
+"#;
+    let keys = "framework = \"megatron\"\nzero = 1\nparam_bytes = 1\ngrad_bytes = 2\nfused_loss = true\noverlap_grad = true\noverlap_param = true\n";
+    let folder = Folder::new(&[
+        ("recipe.toml", &format!("{head}recipe = \"megatron-bridge-26.06\"\n")),
+        ("keys.toml", &format!("{head}{keys}")),
+        ("plain.toml", head),
+        ("other.toml", &format!("{head}recipe = \"megatron-bridge-26.06\"\ngrad_bytes = 4\n")),
+        ("unknown.toml", &format!("{head}recipe = \"megatron-bridge-26.6\"\n")),
+    ]);
+    let values = |name: &str| {
+        let ran = folder.run(&["run", &format!("{name}.toml"), "--out", name, "--quiet"]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        ["iteration_time_ns", "peak_memory_bytes", "exp_key"].map(|c| folder.column(&format!("{name}/results.csv"), c))
+    };
+    let (recipe, keys, plain, other) = (values("recipe"), values("keys"), values("plain"), values("other"));
+    // The experiment is the same one, by its key, too.
+    assert_eq!(recipe, keys);
+    assert!(recipe[1] != plain[1] && other[1] != recipe[1], "{recipe:?} {plain:?} {other:?}");
+    let ran = folder.run(&["run", "unknown.toml", "--out", "o", "--quiet"]);
+    assert!(ran.code != 0 && ran.stderr.contains("did you mean \"megatron-bridge-26.06\""), "{}", ran.stderr);
 }

@@ -217,6 +217,9 @@ macro_rules! for_each_key {
                 "unit of the flow file's start times; needed where all are whole numbers";
 
             Model "workload.model" KeyKind::Named, D::None("required with kind = \"model\" or \"inference\""), transformer, "a preset such as \"gpt3-13b\", a .toml file or an inline table of hyper-parameters";
+            #[outside_identity]
+            Recipe "workload.recipe" one_of(&RECIPES, &[]), D::None("none"), |v| model(v) && v.has(KeyId::Recipe),
+                "defaults that a release of a framework has, for the keys that are not written: [recipes](../how-to/training-jobs.md#recipes-of-a-release)";
             Framework "workload.framework" one_of(&["megatron", "deepspeed", "fsdp", "fsdp2", "ddp"], &[]), D::Choice("megatron"), model, "whose habits the training follows; fsdp and fsdp2 are the two generations of PyTorch's, by flat and by single parameters";
             Tp "workload.tp" int(1, COUNT), D::Int(1), transformer, "tensor parallel degree";
             Pp "workload.pp" int(1, COUNT), D::Int(1), transformer, "pipeline stages";

@@ -26,6 +26,8 @@ mod named;
 mod ns3_config;
 mod outages;
 mod program;
+mod recipe_names;
+mod recipes;
 mod registered;
 mod resolve;
 mod scale;
@@ -68,6 +70,7 @@ pub use program::{
     AlgorithmChoice, Analytic, Communication, Compute, OpChoice, ProgramFormat, ProgramSpec, ProtocolChoice,
     SlowdownChoice, Source,
 };
+pub use recipe_names::RECIPES;
 pub use registered::{PolicyRegistry, REGISTRABLE, RegisteredPolicy};
 pub use schedules::ScheduleChoice;
 pub use sections::{

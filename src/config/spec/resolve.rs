@@ -1,6 +1,7 @@
 //! Resolves all keys of an experiment: layers of values, one over the other, and then the derived defaults.
 //!
-//! Layer: spec. From the bottom: defaults, the configuration file, `[base]`, `--set`, axes; then derived defaults, which `derive` computes.
+//! Layer: spec. From the bottom: defaults, the configuration file, `[base]`, `--set`, axes; then defaults of a recipe, and derived defaults, which `derive`
+//! computes.
 
 use std::sync::Arc;
 
@@ -64,6 +65,7 @@ impl Values {
             job.resolved = Some(Box::new(v));
         }
         *self.jobs_mut() = jobs;
+        self.follow_recipe();
         for (key, f) in derived() {
             let zero = zero_is_default(*key) && self.float(*key) == 0.0;
             if zero || matches!(self.get(*key), Value::Unset) {
