@@ -66,7 +66,11 @@ fn what_a_schedule_cannot_be_combined_with_is_refused() {
         (&["workload.offload_layers=1"], "it must be 0 with schedule \"zb-v\""),
         (&["workload.pp=8", "workload.dp=1", "workload.global_batch=8", "workload.tp=2"], "fits"),
         (&["workload.schedule=zb"], "did you mean \"zb-"),
-        (&["workload.schedule=v-half", "workload.pp=16", "workload.tp=1", "workload.dp=1"], "each of the pp x vpp = 32"),
+        (&["workload.schedule=dualpipe"], "not available in this version"),
+        (
+            &["workload.schedule=v-half", "workload.pp=16", "workload.tp=1", "workload.dp=1"],
+            "each of the pp x vpp = 32",
+        ),
     ]
     .into_iter()
     .enumerate()

@@ -113,6 +113,8 @@ const KNOBS: &[Knob] = &[
         "dp:8",
     ),
     ("workload.model", "dense", &[], WIDE),
+    ("workload.recipe", "dense", &[], "nemo-25.05"),
+    ("workload.recipe", "dense", &[], "megatron-bridge-26.06"),
     ("workload.framework", "dense", &["workload.pp=1"], "deepspeed"),
     ("workload.framework", "dense", &["workload.tp=1", "workload.pp=1", "workload.dp=4"], "fsdp"),
     ("workload.framework", "dense", &["workload.tp=1", "workload.pp=1", "workload.dp=4"], "fsdp2"),

@@ -228,7 +228,7 @@ macro_rules! for_each_key {
             Ep "workload.ep" int(1, COUNT), D::Int(1), transformer, "expert parallel degree, over data parallel ranks; instances of inference that share experts go step by step together";
             Etp "workload.etp" int(0, COUNT), D::Int(0), |v| transformer(v) && degree(v, KeyId::Tp), "tensor parallel degree of routed experts: 1, so that experts are spread over tensor parallel ranks as well (ep divides tp x dp x cp), or tp; 0: tp";
             Vpp "workload.vpp" int(1, COUNT), D::Int(1), |v| pipelined(v) && v.is(KeyId::Schedule, "1f1b"), "virtual stages of a pipeline rank: interleaved 1F1B where above 1";
-            Schedule "workload.schedule" one_of(&["1f1b", "gpipe", "zb-h1", "zb-v", "v-half", "v-min"], &[]), D::Choice("1f1b"), |v| pipelined(v) || split_backward(v),
+            Schedule "workload.schedule" one_of(&["1f1b", "gpipe", "zb-h1", "zb-v", "v-half", "v-min"], &["dualpipe", "dualpipe-v"]), D::Choice("1f1b"), |v| pipelined(v) || split_backward(v),
                 "order of micro-batches on a pipeline; the last four split backward passes into gradients of inputs and of weights, and the last three fold the pipeline into a V of two virtual stages a rank: [schedules](../how-to/training-jobs.md#pipeline-schedules)";
             Microbatch "workload.microbatch" int(1, COUNT), D::Int(1), model, "samples of a micro-batch";
             GlobalBatch "workload.global_batch" int(0, 1 << 30), D::Derived(derive::global_batch, "microbatch * dp * pp"), model,

@@ -386,13 +386,16 @@ mod tests {
             error("deepseek-v3", 2048, |l| (l.tp, l.pp, l.dp, l.ep, l.global_batch) = (1, 16, 128, 64, 15360)),
             "fits"
         );
+        // A V takes any number of micro-batches.
+        let v = |l: &mut Layout| (l.vpp, l.global_batch, l.schedule) = (2, 28, PipelineSchedule::ZbV);
+        assert_eq!(error("gpt3-13b", 128, v), "fits");
         assert_eq!(error("vgg19", 32, |l| (l.tp, l.pp, l.dp, l.framework) = (1, 1, 32, Framework::Ddp)), "fits");
     }
 
     #[test]
     fn each_mistake_names_its_key_and_what_would_be_right() {
         type Change = fn(&mut Layout);
-        let cases: [(&str, u64, Change, &str); 21] = [
+        let cases: [(&str, u64, Change, &str); 28] = [
             (
                 "gpt3-13b",
                 256,
@@ -430,6 +433,48 @@ mod tests {
                 128,
                 |l| (l.vpp, l.schedule) = (2, PipelineSchedule::GPipe),
                 "`workload.vpp = 2`: it must be 1 with schedule \"gpipe\"",
+            ),
+            (
+                "gpt3-13b",
+                128,
+                |l| (l.pp, l.dp, l.schedule) = (1, 16, PipelineSchedule::ZbH1),
+                "`workload.schedule = \"zb-h1\"`: it must be \"1f1b\" without a pipeline (workload.pp = 1)",
+            ),
+            (
+                "gpt3-13b",
+                128,
+                |l| (l.vpp, l.schedule) = (2, PipelineSchedule::ZbH1),
+                "`workload.vpp = 2`: it must be 1 with schedule \"zb-h1\"",
+            ),
+            (
+                "gpt3-13b",
+                128,
+                |l| l.schedule = PipelineSchedule::ZbV,
+                "`workload.vpp = 1`: it must be 2 with schedule \"zb-v\"",
+            ),
+            (
+                "gpt3-13b",
+                128,
+                |l| (l.framework, l.schedule) = (Framework::DeepSpeed, PipelineSchedule::ZbH1),
+                "`workload.schedule = \"zb-h1\"`: it must be \"1f1b\" or \"gpipe\" with this framework",
+            ),
+            (
+                "gpt3-13b",
+                128,
+                |l| (l.offload_layers, l.schedule) = (1, PipelineSchedule::ZbH1),
+                "`workload.offload_layers = 1`: it must be 0 with schedule \"zb-h1\"",
+            ),
+            (
+                "mixtral-8x7b",
+                128,
+                |l| (l.ep, l.overlap_ep, l.vpp, l.schedule) = (4, true, 2, PipelineSchedule::VHalf),
+                "`workload.overlap_ep = true`: it must be false with schedule \"v-half\"",
+            ),
+            (
+                "gpt3-13b",
+                1408,
+                |l| (l.pp, l.vpp, l.schedule) = (44, 2, PipelineSchedule::VMin),
+                "`workload.pp = 44`: it must be such that each of the pp x vpp = 88 virtual stages",
             ),
             ("gpt3-13b", 128, |l| l.zero = 2, "`workload.zero = 2`: it must be 0, or 1"),
             (

@@ -239,7 +239,7 @@ mod tests {
                             ((3 * m * l.vpp) as usize, (3 * m * l.vpp) as usize),
                             "{context}"
                         );
-                        let (mut held, mut most) = (0u64, 0);
+                        let (mut held, mut peak) = (0u64, 0);
                         let mut done = std::collections::HashMap::new();
                         for slot in slots {
                             let passed = done.entry((slot.chunk, slot.microbatch)).or_insert(PassKind::Forward);
@@ -256,9 +256,9 @@ mod tests {
                             };
                             held = held + u64::from(slot.pass == PassKind::Forward)
                                 - u64::from(slot.pass == PassKind::WeightGrads);
-                            most = most.max(held);
+                            peak = peak.max(held);
                         }
-                        assert!(most <= held_passes(schedule, pp), "{context}: {most} passes held");
+                        assert!(peak <= held_passes(schedule, pp), "{context}: {peak} passes held");
                     }
                 }
             }
