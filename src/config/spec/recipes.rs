@@ -73,31 +73,21 @@ fn recipes() -> &'static [Recipe] {
     })
 }
 
-impl Values {
-    /// Sets the defaults of the recipe that is named, of keys that are not written. PRECONDITION: before derived defaults.
-    pub(super) fn follow_recipe(&mut self) {
-        let name = self.text(KeyId::Recipe);
-        let Some(recipe) = recipes().iter().find(|r| r.names.iter().any(|n| n == name)) else { return };
-        let precision = match (self.text(KeyId::Precision), self.bool(KeyId::Fp8)) {
-            ("", true) => "fp8",
-            ("", false) => "bf16",
-            (written, _) => written,
-        }
-        .to_string();
-        let framework_written = self.given(KeyId::Framework).then(|| self.text(KeyId::Framework).to_string());
-        let own = |key: KeyId| recipe.defaults.iter().find(|(k, _)| *k == key).map(|(_, value)| value);
-        let is_own_framework = match (&framework_written, own(KeyId::Framework)) {
-            (Some(written), Some(Value::Choice(own))) => written == own,
-            _ => true,
-        };
-        let further = recipe.by_precision.iter().filter(|(name, _)| *name == precision).flat_map(|(_, keys)| keys);
-        for (key, value) in recipe.defaults.iter().chain(further) {
-            let counts = *key != KeyId::Zero || is_own_framework;
-            if counts && !self.given(*key) {
-                self.set_derived(*key, value.clone());
-            }
-        }
-    }
+/// Defaults of the recipe that is named, of keys that are not written. PRECONDITION: before derived defaults.
+pub(super) fn recipe_defaults(v: &Values) -> Vec<(KeyId, Value)> {
+    let name = v.text(KeyId::Recipe);
+    let Some(recipe) = recipes().iter().find(|r| r.names.iter().any(|n| n == name)) else { return Vec::new() };
+    let precision = match (v.text(KeyId::Precision), v.bool(KeyId::Fp8)) {
+        ("", true) => "fp8",
+        ("", false) => "bf16",
+        (written, _) => written,
+    };
+    // Stages of ZeRO mean other things in other frameworks.
+    let own = recipe.defaults.iter().find(|(key, _)| *key == KeyId::Framework).map(|(_, value)| value);
+    let is_own_framework = !v.given(KeyId::Framework) || own == Some(v.get(KeyId::Framework));
+    let further = recipe.by_precision.iter().filter(|(name, _)| name == precision).flat_map(|(_, keys)| keys);
+    let counts = |key: KeyId| !v.given(key) && (key != KeyId::Zero || is_own_framework);
+    recipe.defaults.iter().chain(further).filter(|(key, _)| counts(*key)).cloned().collect()
 }
 
 #[cfg(test)]

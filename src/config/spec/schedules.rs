@@ -16,9 +16,9 @@ pub enum ScheduleChoice {
     ZbH1,
     /// Split backward passes in the shape of a V, with the memory of 1F1B.
     ZbV,
-    /// The same with about half of that memory.
+    /// Split backward passes in the shape of a V, with about half of the memory of 1F1B.
     VHalf,
-    /// The same with about a third of that memory.
+    /// Split backward passes in the shape of a V, with about a third of the memory of 1F1B.
     VMin,
 }
 

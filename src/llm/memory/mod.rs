@@ -18,14 +18,13 @@ pub use fit::{Estimate, OutOfMemory};
 pub use options::MemoryOptions;
 pub use stage::{Moment, StageMemory};
 
-use crate::model::pipeline::orders;
-use crate::model::{Layout, Model, Transformer};
+use crate::model::{Layout, Model, Transformer, pipeline_orders};
 use stage::StageOrder;
 
 /// The memory of each pipeline stage at its peak. PRECONDITION: `layout.check` accepts the model.
 pub fn estimate(model: &Model, layout: &Layout, options: &MemoryOptions) -> Estimate {
     // The orders of split backward passes are found for all ranks at once.
-    let mut listed = layout.schedule.splits_backward().then(|| orders(layout));
+    let mut listed = layout.schedule.splits_backward().then(|| pipeline_orders(layout));
     let peak = |stage: u32| {
         let order = match &mut listed {
             Some(orders) => StageOrder::Listed(std::mem::take(&mut orders[stage as usize])),

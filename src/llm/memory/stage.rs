@@ -6,8 +6,8 @@ use super::activations::{LayerActivations, Tokens};
 use super::buffers::buffers;
 use super::options::MemoryOptions;
 use super::shares::Share;
-use crate::model::pipeline::{PassKind, Slot, StageSchedule, orders};
-use crate::model::{Dlrm, Framework, Layer, Layout, Model, ModelFamily, Recompute, Transformer};
+use crate::model::pipeline::{PassKind, Slot, StageSchedule};
+use crate::model::{Dlrm, Framework, Layer, Layout, Model, ModelFamily, Recompute, Transformer, pipeline_orders};
 
 /// The memory that a rank of a stage holds at the peak of an iteration, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -84,7 +84,7 @@ pub(super) enum StageOrder {
 impl StageOrder {
     pub(super) fn new(layout: &Layout, stage: u32) -> StageOrder {
         match layout.schedule.splits_backward() {
-            true => StageOrder::Listed(orders(layout).swap_remove(stage as usize)),
+            true => StageOrder::Listed(pipeline_orders(layout).swap_remove(stage as usize)),
             false => StageOrder::Formula(StageSchedule::new(layout, stage)),
         }
     }

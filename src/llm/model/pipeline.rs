@@ -4,8 +4,7 @@
 //! Megatron-LM. Virtual stage `chunk * pp + rank` follows the one on the rank before; the first of a chunk follows the one on the last rank. `split_backward`
 //! has the schedules whose backward passes are split.
 
-use super::{Layout, PipelineSchedule, split_backward};
-use hyperfold_base::budget;
+use super::{Layout, PipelineSchedule};
 
 /// The kind of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -128,30 +127,16 @@ impl StageSchedule {
     }
 }
 
-/// The slots of each pipeline rank in an iteration, in order.
-pub fn orders(layout: &Layout) -> Vec<Vec<Slot>> {
-    let slots_per_pass = if layout.schedule.splits_backward() { 3 } else { 2 };
-    let slots = slots_per_pass * u64::from(layout.microbatches()) * u64::from(layout.vpp);
-    if layout.schedule.splits_backward() {
-        budget::announce_rows::<Slot>("passes of micro-batches", slots * u64::from(layout.pp));
-        return split_backward::orders(layout);
-    }
-    let order = |rank| {
-        budget::announce_rows::<Slot>("passes of micro-batches", slots);
-        StageSchedule::new(layout, rank).slots().collect()
-    };
-    (0..layout.pp).map(order).collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::layout::tests::layout;
+    use crate::model::pipeline_orders;
 
     fn text(l: &Layout, rank: u32) -> String {
         let letter = |s: &Slot| if s.pass == PassKind::Backward { 'B' } else { 'F' };
         let slot = |s: &Slot| format!("{}{}.{}", letter(s), s.microbatch, s.chunk);
-        orders(l)[rank as usize].iter().map(slot).collect::<Vec<_>>().join(" ")
+        pipeline_orders(l)[rank as usize].iter().map(slot).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -178,7 +163,7 @@ mod tests {
                     continue;
                 }
                 let l = Layout { pp: p, vpp: v, microbatch: 1, global_batch: m, schedule, ..layout() };
-                for (rank, slots) in orders(&l).into_iter().enumerate() {
+                for (rank, slots) in pipeline_orders(&l).into_iter().enumerate() {
                     assert_eq!(slots.len() as u32, 2 * m * v);
                     for (i, s) in slots.iter().enumerate() {
                         assert_eq!(slots.iter().filter(|x| *x == s).count(), 1);

@@ -190,7 +190,7 @@ fn fill(layout: &Layout, urgent: Vec<Vec<Slot>>, max_held: u64) -> Vec<Vec<Slot>
 #[cfg(test)]
 mod tests {
     use super::super::layout::tests::layout;
-    use super::super::pipeline::orders;
+    use super::super::orders::pipeline_orders;
     use super::*;
 
     const SCHEDULES: [PipelineSchedule; 4] =
@@ -209,7 +209,7 @@ mod tests {
             PassKind::Backward => '?',
         };
         let slot = |s: &Slot| format!("{}{}.{}", letter(s), s.microbatch, s.chunk);
-        orders(l)[rank].iter().map(slot).collect::<Vec<_>>().join(" ")
+        pipeline_orders(l)[rank].iter().map(slot).collect::<Vec<_>>().join(" ")
     }
 
     /// Each rank delays gradients of weights by as many micro-batches as its number, as Figure 3 of arXiv 2401.10241 shows.
@@ -227,7 +227,7 @@ mod tests {
             for pp in (2..=9).chain([13, 16]) {
                 for m in (1..=7).chain([pp, pp + 1, 2 * pp, 4 * pp + 3]) {
                     let l = split(schedule, pp, m);
-                    let orders = orders(&l);
+                    let orders = pipeline_orders(&l);
                     assert_eq!(orders.len() as u32, pp);
                     for (rank, slots) in orders.iter().enumerate() {
                         let context = format!("{} {pp} {m} rank {rank}", schedule.name());

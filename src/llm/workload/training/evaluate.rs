@@ -7,8 +7,8 @@ use super::placement::Purpose;
 use super::plan::{Held, JobPlan, Sync, buckets, time_idx};
 use super::step::{Comm, Price, Spent};
 use crate::collective::CollectiveOp;
-use crate::model::Layout;
-use crate::model::pipeline::{PassKind, Slot, orders};
+use crate::model::pipeline::{PassKind, Slot};
+use crate::model::{Layout, pipeline_orders};
 use hyperfold_base::budget;
 
 /// How an iteration spends its time, in ps, on the rank that ends last. The parts sum to `iteration`.
@@ -212,7 +212,7 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
     } else {
         0
     };
-    let orders: Vec<Vec<Slot>> = orders(layout);
+    let orders: Vec<Vec<Slot>> = pipeline_orders(layout);
     let ready: Vec<u64> = ready_times(plan, layout, price, &totals);
     let stretched = |ps: u64, factor: f64| (ps as f64 * (factor - 1.0)) as u64;
     // Extra time of passes if parameters and gradients are kept: a forward and a backward pass that gathers, and the last backward pass, which reduces.
@@ -522,7 +522,7 @@ mod tests {
 
     /// Time of a pipeline whose virtual stages take the same: forward, backward (or gradients of inputs), gradients of weights.
     fn makespan_of(l: &Layout, times: [u64; 3], message_ps: u64) -> u64 {
-        let orders: Vec<Vec<Slot>> = orders(l);
+        let orders: Vec<Vec<Slot>> = pipeline_orders(l);
         let spent = vec![times; (l.pp * l.vpp) as usize];
         let nothing = vec![(0, 0); spent.len()];
         let sync = Sync::of(l);

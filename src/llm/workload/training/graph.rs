@@ -8,8 +8,8 @@ use super::placement::{Purpose, RankPlacement};
 use super::plan::{Held, JobPlan, Sync, buckets};
 use super::step::{Comm, Overlap, PassStep, piece, share};
 use crate::collective::CollectiveOp;
-use crate::model::Layout;
-use crate::model::pipeline::{PassKind, Slot, StageSchedule, orders};
+use crate::model::pipeline::{PassKind, Slot, StageSchedule};
+use crate::model::{Layout, pipeline_orders};
 use crate::workload::program::{Dim, Group, Op, OpKind, Peer, Phase, Stream};
 use crate::workload::rules::{Message, ProgramWriter, RankSchedule};
 use hyperfold_base::budget;
@@ -53,7 +53,7 @@ impl<'a> JobGraph<'a> {
     ) -> JobGraph<'a> {
         let purposes: Vec<Purpose> = Purpose::ALL.into_iter().filter(|&p| placement.size(p) > 1).collect();
         let (groups, slots) = placement.all(&purposes);
-        let orders = orders(layout);
+        let orders = pipeline_orders(layout);
         JobGraph { plan, layout, iterations, placement, groups, slots, purposes, orders, shares }
     }
 }
