@@ -5,6 +5,7 @@
 //! has the schedules whose backward passes are split.
 
 use super::{Layout, PipelineSchedule};
+use hyperfold_base::budget;
 
 /// The kind of a pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -117,6 +118,12 @@ impl StageSchedule {
         }
         let forward = self.forward(k);
         Slot { chunk: self.vpp as u32 - 1 - forward.chunk, microbatch: forward.microbatch, pass: PassKind::Backward }
+    }
+
+    /// All slots in order, as a list.
+    pub fn order(self) -> Vec<Slot> {
+        budget::announce_rows::<Slot>("passes of micro-batches", 2 * self.passes);
+        self.slots().collect()
     }
 
     /// All slots in order.

@@ -37,7 +37,7 @@ pub(super) struct JobGraph<'a> {
     groups: Vec<Group>,
     slots: Vec<Vec<u32>>,
     purposes: Vec<Purpose>,
-    /// Passes of each pipeline rank in an iteration.
+    /// Passes of each pipeline rank in an iteration. Empty unless backward passes are split.
     orders: Vec<Vec<Slot>>,
     /// Weights of the experts' ranks as destinations of all-to-alls; empty if the load is even.
     shares: Vec<Vec<u64>>,
@@ -53,7 +53,7 @@ impl<'a> JobGraph<'a> {
     ) -> JobGraph<'a> {
         let purposes: Vec<Purpose> = Purpose::ALL.into_iter().filter(|&p| placement.size(p) > 1).collect();
         let (groups, slots) = placement.all(&purposes);
-        let orders = pipeline_orders(layout);
+        let orders = if layout.schedule.splits_backward() { pipeline_orders(layout) } else { Vec::new() };
         JobGraph { plan, layout, iterations, placement, groups, slots, purposes, orders, shares }
     }
 }
@@ -238,9 +238,10 @@ impl Pen<'_, '_, '_> {
         }
         let mut backwards = vec![0; layout.vpp.max(1) as usize];
         let mut before = vec![None; layout.vpp.max(1) as usize];
-        let warmup = StageSchedule::new(layout, self.rank).warmup as usize;
+        let schedule = StageSchedule::new(layout, self.rank);
+        let warmup = schedule.warmup as usize;
         let mut pairs = Vec::new();
-        let slots = &self.graph.orders[self.rank as usize];
+        let slots = schedule.order();
         let steady = warmup..slots.len() - warmup;
         for (number, slot) in slots.iter().enumerate() {
             let backward = slot.pass == PassKind::Backward;
