@@ -89,6 +89,7 @@ SMALL = {
     "studies/mixtral-8x7b-64": ["workload.seq=64", "workload.global_batch=8", "workload.analytic=tp,dp"],
     "studies/optimize": ["workload.analytic=dp", "workload.seq=128"],
     "studies/parallelism": ["workload.seq=128"],
+    "studies/pipeline-schedules": [],
     "studies/schedulers": [],
     "studies/shared-cluster-month": ["cluster.gpus=2048", "jobs.count=60", "jobs.max_gpus=1024", "topology.servers_per_pod=16"],
     "studies/spares": [],

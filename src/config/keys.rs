@@ -202,7 +202,7 @@ mod tests {
             assert_eq!(all, now, "{name}");
         }
         check("transport.cc", &Cc::ALL.iter().map(|word| word.word()).collect::<Vec<_>>());
-        check("workload.schedule", &[Schedule::OneF1b.word(), Schedule::Gpipe.word()]);
+        check("workload.schedule", &Schedule::ALL.iter().map(|word| word.word()).collect::<Vec<_>>());
         check("jobs.grow", &[JobsGrow::Never.word(), JobsGrow::Checkpoint.word(), JobsGrow::AtOnce.word()]);
     }
 

@@ -70,6 +70,7 @@ fn program_otherwise(program: &ProgramSpec, note: &mut impl FnMut(bool, &'static
             note(t.expert_skew_ppm != ONE, "expert skew");
             // No measured training of a class had such kernels by a key of its own.
             note(t.dispatcher.is_some(), "dispatcher of experts");
+            note(t.schedule.splits_backward(), "split backward passes");
         }
         Source::Collective { .. } => {
             let c = &program.communication;
@@ -122,6 +123,7 @@ mod tests {
         assert_eq!(changed_by("cluster.nvlink_gbps = 100"), ["NVLink rate"]);
         assert_eq!(changed_by("topology.link_gbps = 100"), ["link rate"]);
         assert_eq!(changed_by("\"workload.latency_scale\" = 2"), ["latencies"]);
+        assert_eq!(changed_by("workload.pp = 2\nworkload.schedule = \"zb-v\""), ["split backward passes"]);
         let deepep = "workload.model = \"qwen3-30b-a3b\"\nworkload.ep = 8\nworkload.ep_dispatcher = \"deepep\"";
         let sweep = format!(
             "name = \"changed\"\n[base]\ncluster.server = \"dgx-h100\"\ncluster.gpus = 64\nworkload.kind = \"model\"\n{deepep}\n"

@@ -111,6 +111,18 @@ fn page() -> String {
     for file in files {
         let _ = writeln!(out, "| `{}` | `assets/flow_cdf/{file}` |", file.trim_end_matches(".csv"));
     }
+    out += "\n## Recipes: `workload.recipe`\n\nDefaults of keys of workloads, for those that are not written. What a precision sets stands behind it.\n\n| names | sets | stated in |\n|---|---|---|\n";
+    for recipe in read("assets/recipes/recipes.toml")["recipe"].as_array().unwrap() {
+        let recipe = recipe.as_table().unwrap();
+        let names: Vec<String> =
+            recipe["names"].as_array().unwrap().iter().map(|n| format!("`{}`", n.as_str().unwrap())).collect();
+        let keys = |table: &Table| table.iter().map(|(k, v)| format!("`{k} = {v}`")).collect::<Vec<_>>().join(", ");
+        let mut sets = keys(recipe["defaults"].as_table().unwrap());
+        for (precision, table) in recipe.get("by_precision").and_then(Value::as_table).into_iter().flatten() {
+            let _ = write!(sets, "; {precision}: {}", keys(table.as_table().unwrap()));
+        }
+        let _ = writeln!(out, "| {} | {sets} | {} |", names.join(", "), text(recipe, "source"));
+    }
     out
 }
 

@@ -17,6 +17,7 @@ mod losses;
 mod old_folders;
 #[cfg(unix)]
 mod output;
+mod pipelines;
 mod python;
 mod registered;
 mod report;

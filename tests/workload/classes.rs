@@ -56,7 +56,7 @@ fn random_job(rng: &mut Rng) -> String {
     }
     if pp > 1 && rng.chance(20) {
         keys.retain(|k| !k.starts_with("vpp"));
-        keys.push("schedule = \"gpipe\"".into());
+        keys.push(format!("schedule = \"{}\"", rng.pick(&["gpipe", "zb-h1", "zb-v"])));
     }
     if dp > 1 && rng.chance(50) {
         keys.push("zero = 1".into());

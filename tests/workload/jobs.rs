@@ -56,6 +56,21 @@ const JOBS: &[(&str, u64, &str)] = &[
     ("dlrm", 16, "workload = { model = \"dlrm\", framework = \"ddp\", dp = 16, microbatch = 64, global_batch = 1024 }"),
     ("context", 16, "workload = { model = MODEL, cp = 4, dp = 2, tp = 2, global_batch = 4, seq = 512 }"),
     ("interleaved", 16, "workload = { model = MODEL, pp = 4, vpp = 2, dp = 2, tp = 2, global_batch = 16 }"),
+    (
+        "zb-h1",
+        16,
+        "workload = { model = MODEL, pp = 4, schedule = \"zb-h1\", dp = 2, tp = 2, zero = 1, overlap_grad = true, overlap_param = true, global_batch = 12 }",
+    ),
+    (
+        "zb-v",
+        16,
+        "workload = { model = MODEL, pp = 4, schedule = \"zb-v\", dp = 4, overlap_grad = true, bucket_mb = 1, global_batch = 20 }",
+    ),
+    (
+        "v-half",
+        16,
+        "workload = { model = MODEL, pp = 4, schedule = \"v-half\", dp = 4, global_batch = 24, overlap_p2p = false }",
+    ),
     ("gpipe", 16, "workload = { model = MODEL, pp = 4, schedule = \"gpipe\", dp = 4, global_batch = 16 }"),
     (
         "tensor",

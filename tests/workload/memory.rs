@@ -160,6 +160,76 @@ fn gpipe_holds_all_micro_batches_and_few_ones_bound_the_rest() {
     assert_eq!(in_flight(Layout { vpp: 2, global_batch: 4, ..l })[0], 8);
 }
 
+/// Activations of the fullest stage, by schedule, and how many passes it holds.
+fn fullest(name: &str, l: &Layout) -> (u64, u64) {
+    let model = Model::named(name).unwrap();
+    l.check(&model, l.gpus()).unwrap();
+    let stages = estimate(&model, l, &MemoryOptions::default()).stages;
+    let most = stages.iter().max_by_key(|s| s.activations).unwrap();
+    (most.activations, stages.iter().map(|s| s.in_flight).max().unwrap())
+}
+
+#[test]
+fn split_backward_passes_hold_what_their_papers_say() {
+    let l = |schedule: PipelineSchedule, pp| {
+        let vpp = if schedule.is_v_shaped() { 2 } else { 1 };
+        Layout { tp: 1, pp, vpp, schedule, global_batch: 6 * pp, flash_attention: true, ..layout() }
+    };
+    for pp in [4, 8, 16] {
+        let whole = fullest("gpt3-175b", &l(PipelineSchedule::OneFOneB, pp)).0 as f64;
+        let share = |schedule| {
+            let (bytes, passes) = fullest("gpt3-175b", &l(schedule, pp));
+            (bytes as f64 / whole, passes as f64 / if schedule.is_v_shaped() { 2.0 } else { 1.0 })
+        };
+        let p = f64::from(pp);
+        // Gradients of weights need a little less than the activations: 32 of the 34 elements of arXiv 2401.10241, Table 1.
+        let (h1, held) = share(PipelineSchedule::ZbH1);
+        assert!(held == p && h1 > 0.94 && h1 <= 1.0, "p {p}: {h1} {held}");
+        let (v, held) = share(PipelineSchedule::ZbV);
+        assert!(held == p && v > 0.9 && v <= 1.0, "p {p}: {v} {held}");
+        // Half, and one micro-batch more.
+        let (half, held) = share(PipelineSchedule::VHalf);
+        assert!(held == p / 2.0 + 1.0 && half <= (p / 2.0 + 1.0) / p && half > 0.45, "p {p}: {half} {held}");
+        let (third, held) = share(PipelineSchedule::VMin);
+        assert!(held <= p / 3.0 + 2.0 && third < half && third > 0.33, "p {p}: {third} {held}");
+    }
+}
+
+/// Elements of two bytes a token that the products of a layer's weights' gradients read: inputs and gradients of results.
+#[test]
+fn gradients_of_weights_keep_the_operands_of_their_products() {
+    let weights = |name: &str, tp: u32, sequence_parallel, layer| {
+        let l = Layout { tp, sequence_parallel, seq: 2048, flash_attention: true, ..layout() };
+        layer_activations(&Model::named(name).unwrap(), &l, layer).unwrap().weights / 2048 / 2
+    };
+    // GPT: inputs of 1, 1, 1 and 4 hidden sizes, gradients of 3, 1, 4 and 1: the paper's 32 bytes.
+    assert_eq!(weights("gpt3-175b", 1, false, 0), 16 * 12288);
+    // Over tensor-parallel ranks inputs of both first products and gradients of both last ones are whole; shares of sequences leave the gradients whole.
+    assert_eq!(weights("gpt3-175b", 8, false, 0), 4 * 12288 + 12 * 12288 / 8);
+    assert_eq!(weights("gpt3-175b", 8, true, 0), 2 * 12288 + 14 * 12288 / 8);
+    let moe = weights("mixtral-8x7b", 1, false, 0);
+    let (h, f, attention) = (4096, 14336, 4096 + (32 + 16) * 128 + 4096 + 4096);
+    // Two experts a token: input, both halves of the first product, the second one's input and result; the router.
+    assert_eq!(moe, attention + 2 * (2 * h + 3 * f) + h + 8);
+}
+
+#[test]
+fn recomputation_saves_less_where_backward_passes_are_split() {
+    let l = |schedule, recompute| Layout {
+        pp: 8,
+        schedule,
+        recompute,
+        flash_attention: true,
+        global_batch: 64,
+        ..layout()
+    };
+    let kept = |schedule, recompute| fullest("gpt3-175b", &l(schedule, recompute)).0;
+    let (none, full) = (Recompute::None, Recompute::Full);
+    assert!(kept(PipelineSchedule::OneFOneB, full) * 10 < kept(PipelineSchedule::OneFOneB, none));
+    // What gradients of weights need was computed again, and waits for them.
+    assert!(kept(PipelineSchedule::ZbH1, full) * 3 > kept(PipelineSchedule::ZbH1, none));
+}
+
 #[test]
 fn the_timelines_greatest_moment_is_the_peak() {
     let options = MemoryOptions { keep_stage_outputs: true, ..MemoryOptions::default() };
@@ -168,6 +238,10 @@ fn the_timelines_greatest_moment_is_the_peak() {
         ("gpt3-13b", 2, 4, 1, PipelineSchedule::OneFOneB, 16),
         ("gpt3-13b", 2, 4, 1, PipelineSchedule::GPipe, 16),
         ("gpt3-13b", 2, 4, 2, PipelineSchedule::OneFOneB, 32),
+        ("gpt3-13b", 2, 4, 1, PipelineSchedule::ZbH1, 16),
+        ("deepseek-v3", 1, 8, 2, PipelineSchedule::ZbV, 19),
+        ("gpt3-13b", 2, 4, 2, PipelineSchedule::VHalf, 16),
+        ("gpt3-13b", 2, 4, 2, PipelineSchedule::VMin, 3),
         ("gpt3-175b", 8, 8, 12, PipelineSchedule::OneFOneB, 64),
         ("llama3-405b", 8, 16, 2, PipelineSchedule::OneFOneB, 64),
         ("llama3-405b", 8, 16, 1, PipelineSchedule::OneFOneB, 8),
@@ -185,7 +259,8 @@ fn the_timelines_greatest_moment_is_the_peak() {
                 let moments = timeline(&model, &l, &options, stage.stage);
                 let greatest = moments.iter().map(|m| m.total).max().unwrap();
                 assert_eq!(greatest, stage.peak(), "{name} {l:?} {stage:?}");
-                assert_eq!(moments.len(), 2 * (batch * vpp) as usize + 1);
+                let each = if schedule.splits_backward() { 3 } else { 2 };
+                assert_eq!(moments.len(), each * (batch * vpp) as usize + 1);
                 assert!(
                     moments.iter().all(|m| m.activations > 0)
                         ^ moments.last().is_some_and(|m| m.activations == 0 && m.in_flight == 0)

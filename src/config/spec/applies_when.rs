@@ -5,6 +5,7 @@
 use std::sync::LazyLock;
 
 use super::key_id::{KEY_IDS, KeyId, N_KEYS};
+use super::schedules::ScheduleChoice;
 use super::value::{Value, Values};
 
 pub(super) fn always(_: &Values) -> bool {
@@ -326,6 +327,10 @@ pub(super) fn degree(v: &Values, key: KeyId) -> bool {
 }
 pub(super) fn pipelined(v: &Values) -> bool {
     degree(v, KeyId::Pp)
+}
+/// Whether the schedule splits backward passes. It is refused without a pipeline, not ignored.
+pub(super) fn split_backward(v: &Values) -> bool {
+    model(v) && ScheduleChoice::of(v).splits_backward()
 }
 /// Whether there are several replicas, so that gradients are reduced and state may be sharded. Context parallel ranks hold replicas too.
 pub(super) fn sharded_data(v: &Values) -> bool {

@@ -6,6 +6,7 @@ use super::applies_when::{
     collective, collectives, inference, job_mode, leaf_of_each_port, program, traffic, transformer, ultra_ethernet,
 };
 use super::key_id::KeyId;
+use super::schedules::ScheduleChoice;
 use super::server_links::{has_server_file, own_links};
 use super::servers::{ServerModel, find_server, gpu_of};
 use super::value::{Value, Values};
@@ -197,7 +198,7 @@ pub(super) fn overlap_data(v: &Values) -> Value {
     Value::Bool(!megatron(v))
 }
 pub(super) fn overlap_p2p(v: &Values) -> Value {
-    Value::Bool(v.int(KeyId::Vpp) > 1)
+    Value::Bool(v.int(KeyId::Vpp) > 1 || ScheduleChoice::of(v).splits_backward())
 }
 /// Megatron's 40 million elements, DeepSpeed's reduce_bucket_size of 500 million, PyTorch's bucket_cap_mb of 25 MiB.
 pub(super) fn bucket_mb(v: &Values) -> Value {

@@ -217,6 +217,9 @@ macro_rules! for_each_key {
                 "unit of the flow file's start times; needed where all are whole numbers";
 
             Model "workload.model" KeyKind::Named, D::None("required with kind = \"model\" or \"inference\""), transformer, "a preset such as \"gpt3-13b\", a .toml file or an inline table of hyper-parameters";
+            #[outside_identity]
+            Recipe "workload.recipe" one_of(&RECIPES, &[]), D::None("none"), |v| model(v) && v.has(KeyId::Recipe),
+                "defaults that a release of a framework has, for the keys that are not written: [recipes](../how-to/training-jobs.md#recipes-of-a-release)";
             Framework "workload.framework" one_of(&["megatron", "deepspeed", "fsdp", "fsdp2", "ddp"], &[]), D::Choice("megatron"), model, "whose habits the training follows; fsdp and fsdp2 are the two generations of PyTorch's, by flat and by single parameters";
             Tp "workload.tp" int(1, COUNT), D::Int(1), transformer, "tensor parallel degree";
             Pp "workload.pp" int(1, COUNT), D::Int(1), transformer, "pipeline stages";
@@ -225,7 +228,8 @@ macro_rules! for_each_key {
             Ep "workload.ep" int(1, COUNT), D::Int(1), transformer, "expert parallel degree, over data parallel ranks; instances of inference that share experts go step by step together";
             Etp "workload.etp" int(0, COUNT), D::Int(0), |v| transformer(v) && degree(v, KeyId::Tp), "tensor parallel degree of routed experts: 1, so that experts are spread over tensor parallel ranks as well (ep divides tp x dp x cp), or tp; 0: tp";
             Vpp "workload.vpp" int(1, COUNT), D::Int(1), |v| pipelined(v) && v.is(KeyId::Schedule, "1f1b"), "virtual stages of a pipeline rank: interleaved 1F1B where above 1";
-            Schedule "workload.schedule" one_of(&["1f1b", "gpipe"], &[]), D::Choice("1f1b"), pipelined, "order of micro-batches on a pipeline";
+            Schedule "workload.schedule" one_of(&["1f1b", "gpipe", "zb-h1", "zb-v", "v-half", "v-min"], &["dualpipe", "dualpipe-v"]), D::Choice("1f1b"), |v| pipelined(v) || split_backward(v),
+                "order of micro-batches on a pipeline; the last four split backward passes into gradients of inputs and of weights, and the last three fold the pipeline into a V of two virtual stages a rank: [schedules](../how-to/training-jobs.md#pipeline-schedules)";
             Microbatch "workload.microbatch" int(1, COUNT), D::Int(1), model, "samples of a micro-batch";
             GlobalBatch "workload.global_batch" int(0, 1 << 30), D::Derived(derive::global_batch, "microbatch * dp * pp"), model,
                 "samples of an iteration over all data parallel ranks; 0 is the default";
@@ -272,7 +276,7 @@ macro_rules! for_each_key {
             TpOverlapPieces "workload.tp_overlap_pieces" int(1, 64), D::Int(1), |v| degree(v, KeyId::Tp),
                 "pieces that a matrix product and its tensor parallel communication are split into to run side by side; 1: one after the other";
             OverlapEp "workload.overlap_ep" KeyKind::Bool, D::Bool(false), |v| transformer(v) && degree(v, KeyId::Ep), "tokens go to experts and back while another micro-batch computes, as with Megatron's overlap_moe_expert_parallel_comm; needs vpp above 1 where pp is";
-            OverlapP2p "workload.overlap_p2p" KeyKind::Bool, D::Derived(derive::overlap_p2p, "true with vpp above 1"), pipelined, "pipeline sends and receives have a stream of their own";
+            OverlapP2p "workload.overlap_p2p" KeyKind::Bool, D::Derived(derive::overlap_p2p, "true with vpp above 1 or split backward passes"), pipelined, "pipeline sends and receives have a stream of their own";
             ScatterGather "workload.scatter_gather" KeyKind::Bool, D::Bool(false), |v| pipelined(v) && degree(v, KeyId::Tp) && !v.bool(KeyId::SequenceParallel),
                 "a tensor parallel rank sends its share of a stage's output, and the next stage gathers the shares (Narayanan et al., 4.1)";
             AsyncTp "workload.async_tp" KeyKind::Bool, D::Bool(true), |v| degree(v, KeyId::Tp),

@@ -7,6 +7,7 @@ use super::derive;
 use super::key::{Default as D, Key, KeyKind};
 use super::key_id::{KeyId, N_KEYS};
 use super::key_table::for_each_key;
+use super::recipe_names::RECIPES;
 use super::servers::SERVERS;
 use hyperfold_base::{
     for_each_failure_model, for_each_placement, for_each_routing_policy, for_each_scheduler, listed, names,

@@ -26,9 +26,12 @@ mod named;
 mod ns3_config;
 mod outages;
 mod program;
+mod recipe_names;
+mod recipes;
 mod registered;
 mod resolve;
 mod scale;
+mod schedules;
 mod sections;
 mod series;
 mod server_links;
@@ -67,7 +70,9 @@ pub use program::{
     AlgorithmChoice, Analytic, Communication, Compute, OpChoice, ProgramFormat, ProgramSpec, ProtocolChoice,
     SlowdownChoice, Source,
 };
+pub use recipe_names::RECIPES;
 pub use registered::{PolicyRegistry, REGISTRABLE, RegisteredPolicy};
+pub use schedules::ScheduleChoice;
 pub use sections::{
     CdfChoice, ClusterSection, LimitsSection, OutputSection, Pattern, PolicyChoice, Routing, StartUnitChoice,
     TopologyFormatChoice, TopologyKind, TopologySection, WorkloadSection,
@@ -77,8 +82,7 @@ pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
 pub use serving::{AdmissionChoice, BatchingChoice, Drafting, GeneratedRequests, PoolLayout, RequestSource, Serving};
 pub use slow_links::{ReducedRate, SlowLinkText};
 pub use training::{
-    CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, ScheduleChoice,
-    Training,
+    CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, Training,
 };
 pub use transport::fit_to_network;
 pub use value::{JobValues, Value, Values};

@@ -1,6 +1,7 @@
 //! Resolves all keys of an experiment: layers of values, one over the other, and then the derived defaults.
 //!
-//! Layer: spec. From the bottom: defaults, the configuration file, `[base]`, `--set`, axes; then derived defaults, which `derive` computes.
+//! Layer: spec. From the bottom: defaults, the configuration file, `[base]`, `--set`, axes; then defaults of a recipe, and derived defaults, which `derive`
+//! computes.
 
 use std::sync::Arc;
 
@@ -9,6 +10,7 @@ use super::key::Default;
 use super::key_id::KeyId;
 use super::key_path::KeyPath;
 use super::keys::KEYS;
+use super::recipes::recipe_defaults;
 use super::value::{JobValues, Value, Values};
 
 /// Whether the value 0 of a key means "the default".
@@ -64,6 +66,9 @@ impl Values {
             job.resolved = Some(Box::new(v));
         }
         *self.jobs_mut() = jobs;
+        for (key, value) in recipe_defaults(self) {
+            self.set_derived(key, value);
+        }
         for (key, f) in derived() {
             let zero = zero_is_default(*key) && self.float(*key) == 0.0;
             if zero || matches!(self.get(*key), Value::Unset) {

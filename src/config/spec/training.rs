@@ -9,6 +9,7 @@ use super::experts::DispatcherChoice;
 use super::key_id::KeyId;
 use super::named::{Named, named};
 use super::scale::{PPM, scaled};
+use super::schedules::ScheduleChoice;
 use super::value::Values;
 
 /// One training configuration. Degrees are at least 1.
@@ -170,15 +171,6 @@ pub enum CudaGraphChoice {
     Iteration,
 }
 
-/// Order of micro-batches on a pipeline.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScheduleChoice {
-    /// One forward, one backward (1F1B).
-    OneFOneB,
-    /// All forwards, then all backwards.
-    GPipe,
-}
-
 /// The parts that the backward pass computes again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RecomputeChoice {
@@ -271,6 +263,7 @@ impl Training {
             return Err(Conflict { job: None, key: KeyId::Model, why });
         }
         let u32_of = |key: KeyId| v.int(key) as u32;
+        let schedule = ScheduleChoice::of(v);
         let memory = MemoryBudget {
             check: v.bool(KeyId::MemoryCheck),
             margin_ppm: scaled(v.float(KeyId::MemoryMargin), PPM),
@@ -292,12 +285,16 @@ impl Training {
             ep: u32_of(KeyId::Ep),
             etp: u32_of(KeyId::Etp),
             cp: u32_of(KeyId::Cp),
-            vpp: if v.is(KeyId::Schedule, "1f1b") && v.int(KeyId::Pp) > 1 { u32_of(KeyId::Vpp) } else { 1 },
+            vpp: match schedule {
+                ScheduleChoice::OneFOneB if v.int(KeyId::Pp) > 1 => u32_of(KeyId::Vpp),
+                ScheduleChoice::ZbV | ScheduleChoice::VHalf | ScheduleChoice::VMin => 2,
+                ScheduleChoice::OneFOneB | ScheduleChoice::GPipe | ScheduleChoice::ZbH1 => 1,
+            },
             microbatch: u32_of(KeyId::Microbatch),
             global_batch: u32_of(KeyId::GlobalBatch),
             seq: (v.int(KeyId::Seq) > 0).then(|| u32_of(KeyId::Seq)),
             sequence_parallel: v.bool(KeyId::SequenceParallel) && v.int(KeyId::Tp) > 1,
-            schedule: if v.is(KeyId::Schedule, "gpipe") { ScheduleChoice::GPipe } else { ScheduleChoice::OneFOneB },
+            schedule,
             recompute: match v.text(KeyId::Recompute) {
                 "selective" => RecomputeChoice::Selective,
                 "operations" => RecomputeChoice::Operations,

@@ -195,6 +195,10 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         schedule: match t.schedule {
             spec::ScheduleChoice::GPipe => PipelineSchedule::GPipe,
             spec::ScheduleChoice::OneFOneB => PipelineSchedule::OneFOneB,
+            spec::ScheduleChoice::ZbH1 => PipelineSchedule::ZbH1,
+            spec::ScheduleChoice::ZbV => PipelineSchedule::ZbV,
+            spec::ScheduleChoice::VHalf => PipelineSchedule::VHalf,
+            spec::ScheduleChoice::VMin => PipelineSchedule::VMin,
         },
         recompute: match t.recompute {
             spec::RecomputeChoice::None => Recompute::None,

@@ -24,6 +24,7 @@ pub use attention::with_attention;
 pub use convert::{
     Among, DlrmPart, KernelRole, LINEAR_OFFSET, LayerKind, LayerPart, LayerStep, Pass, Site, dlrm_kernels,
     expert_loads, kind_of, layer_kernels, layer_steps, list_layer_kernels, optimizer_kernels, shard_kernels,
+    split_backward,
 };
 pub use database::UserDatabase;
 pub use error::Error;

@@ -61,6 +61,17 @@ impl Tokens {
         self.whole(t.hidden as u64)
     }
 
+    /// Bytes of a hidden state's share of columns on a tensor-parallel rank, for all of the sequence.
+    pub(super) fn hidden_of_ranks(&self, t: &Transformer) -> u64 {
+        self.split(t.hidden as u64)
+    }
+
+    /// Bytes of the gradient of a row-parallel product's result, as the product of the weights' gradient reads it. With sequence parallelism it was gathered,
+    /// and stays so.
+    fn gathered_grad(&self, t: &Transformer) -> u64 {
+        self.input_32 * self.n * t.hidden as u64 / 32
+    }
+
     /// Bytes of a dropout mask over hidden states.
     pub(super) fn mask(&self, t: &Transformer) -> u64 {
         t.dropout as u64 * self.n * t.hidden as u64 / self.sp
@@ -82,6 +93,9 @@ pub struct LayerActivations {
     pub mlp: u64,
     /// The part of all this that is kept from the forward to the backward pass, by `Layout::recompute`.
     pub kept: u64,
+    /// Bytes that gradients of the weights of linear layers need if they are computed after gradients of inputs: the input of each product and the gradient of
+    /// its result, whether or not they were kept before.
+    pub weights: u64,
     /// The largest single tensor. The backward pass holds its gradient and the gradient of its input at the same time.
     pub widest: u64,
 }
@@ -102,6 +116,7 @@ impl LayerActivations {
             core,
             mlp,
             kept: 0,
+            weights: weights(t, layout, moe, &tokens),
             widest: widest_a.max(widest_m).max(input),
         };
         layer.kept = match layout.recompute {
@@ -198,6 +213,44 @@ fn attention(t: &Transformer, layout: &Layout, tokens: &Tokens) -> (u64, u64, u6
 fn latent(m: &Mla, heads: u64, tokens: &Tokens) -> (u64, u64, u64) {
     let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(u64::from);
     (tokens.whole(2 * q + 2 * kv + rope), tokens.split(heads * (2 * (nope + rope) + v)), tokens.split(heads * v))
+}
+
+/// Bytes that a layer's gradients of weights need.
+fn weights(t: &Transformer, layout: &Layout, moe: bool, tokens: &Tokens) -> u64 {
+    let heads = t.heads as u64;
+    let (compressed, grads, out) = match t.mla {
+        Some(m) => {
+            let [q, kv, rope, nope, v] = [m.q_rank, m.kv_rank, m.rope_dim, m.nope_dim, m.v_dim].map(u64::from);
+            // Both compressed vectors are inputs of products; they and the vectors that are rotated for all heads are results of products.
+            let compressed = tokens.whole(2 * q + 2 * kv + rope);
+            (compressed, tokens.split_input(heads * (nope + rope + nope + v)), heads * v)
+        }
+        None => {
+            let d = t.head_dim as u64;
+            (0, tokens.split_input((heads + 2 * t.kv_heads as u64) * d), heads * d)
+        }
+    };
+    let projection = tokens.split_input(out) + tokens.gathered_grad(t);
+    let attention = tokens.hidden_input(t) + compressed + grads + projection;
+    let feed_forward = |ffn: u64| {
+        let up = tokens.split_input((1 + t.gated as u64) * ffn);
+        tokens.hidden_input(t) + up + tokens.split_input(ffn) + tokens.gathered_grad(t)
+    };
+    match t.moe {
+        Some(m) if moe => {
+            let arrived = routed(&m, layout, tokens);
+            let (h, f) = (t.hidden as u64, u64::from(m.expert_ffn));
+            // Input and gradient of the result are whole on each tensor-parallel rank.
+            let inner = (2 + u64::from(t.gated)) * f / u64::from(layout.expert_tp());
+            let experts = tokens.input_32 * arrived * (2 * h + inner) / 32;
+            // The router's input, which shared experts read too.
+            let router = tokens.hidden(t) + tokens.e * tokens.n * m.experts as u64 / tokens.sp;
+            let shared = m.shared_experts as u64 * f;
+            let shared = if shared > 0 { feed_forward(shared) - tokens.hidden_input(t) } else { 0 };
+            attention + experts + router + shared
+        }
+        _ => attention + feed_forward(u64::from(t.ffn)),
+    }
 }
 
 /// Bytes of a feed-forward part with inner size `ffn` (its input, the activation function's input and output, the dropout mask), and of its widest tensor.

@@ -18,17 +18,27 @@ pub use fit::{Estimate, OutOfMemory};
 pub use options::MemoryOptions;
 pub use stage::{Moment, StageMemory};
 
-use crate::model::{Layout, Model, Transformer};
+use crate::model::{Layout, Model, Transformer, pipeline_orders};
+use stage::StageOrder;
 
 /// The memory of each pipeline stage at its peak. PRECONDITION: `layout.check` accepts the model.
 pub fn estimate(model: &Model, layout: &Layout, options: &MemoryOptions) -> Estimate {
-    Estimate { stages: (0..layout.pp).map(|stage| stage::Stage::new(model, layout, options, stage).peak()).collect() }
+    // The orders of split backward passes are found for all ranks at once.
+    let mut listed = layout.schedule.splits_backward().then(|| pipeline_orders(layout));
+    let peak = |stage: u32| {
+        let order = match &mut listed {
+            Some(orders) => StageOrder::Listed(std::mem::take(&mut orders[stage as usize])),
+            None => StageOrder::new(layout, stage),
+        };
+        stage::Stage::new(model, layout, options, stage, order).peak()
+    };
+    Estimate { stages: (0..layout.pp).map(peak).collect() }
 }
 
 /// The memory of pipeline stage `stage` in each slot of its schedule, in order, and then in the optimizer's step. The largest total is [`estimate`]'s peak.
 /// PRECONDITION: that of [`estimate`], and `stage < layout.pp`.
 pub fn timeline(model: &Model, layout: &Layout, options: &MemoryOptions, stage: u32) -> Vec<Moment> {
-    stage::Stage::new(model, layout, options, stage).timeline()
+    stage::Stage::new(model, layout, options, stage, StageOrder::new(layout, stage)).timeline()
 }
 
 /// Bytes that a layer, dense or with experts, keeps of one micro-batch on a rank for its backward pass.

@@ -72,7 +72,7 @@ fn transformer(t: &Transformer, layout: &Layout, stage: u32, counts: &[(u32, u32
     }
     let h = t.hidden as u64;
     let words = (t.vocab as u64).div_ceil(layout.tp as u64) * h;
-    let (first, last) = (stage == 0, stage + 1 == layout.pp);
+    let (first, last) = (stage == 0, stage == layout.rank_of_stage(layout.pp * layout.vpp - 1));
     let layers = share.dense;
     if first {
         share.dense += words + t.learned_positions as u64 * t.seq as u64 * h;

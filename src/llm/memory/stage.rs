@@ -6,8 +6,8 @@ use super::activations::{LayerActivations, Tokens};
 use super::buffers::buffers;
 use super::options::MemoryOptions;
 use super::shares::Share;
-use crate::model::pipeline::{Slot, StageSchedule};
-use crate::model::{Dlrm, Framework, Layer, Layout, Model, ModelFamily, Recompute, Transformer};
+use crate::model::pipeline::{PassKind, Slot, StageSchedule};
+use crate::model::{Dlrm, Framework, Layer, Layout, Model, ModelFamily, Recompute, Transformer, pipeline_orders};
 
 /// The memory that a rank of a stage holds at the peak of an iteration, in bytes.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -67,18 +67,48 @@ struct Chunk {
     layers: u64,
     ends: u64,
     working: u64,
+    /// Bytes that gradients of weights need of its layers once gradients of inputs are computed. Only split backward passes keep them.
+    layer_weights: u64,
+    /// Bytes that they need outside the layers.
+    end_weights: u64,
+}
+
+/// The order of a stage's passes.
+pub(super) enum StageOrder {
+    /// An order whose peak follows from a formula.
+    Formula(StageSchedule),
+    /// Every slot.
+    Listed(Vec<Slot>),
+}
+
+impl StageOrder {
+    pub(super) fn new(layout: &Layout, stage: u32) -> StageOrder {
+        match layout.schedule.splits_backward() {
+            true => StageOrder::Listed(pipeline_orders(layout).swap_remove(stage as usize)),
+            false => StageOrder::Formula(StageSchedule::new(layout, stage)),
+        }
+    }
+}
+
+/// Numbers of passes through a virtual stage that hold memory.
+#[derive(Clone, Copy, Default)]
+struct Held {
+    /// Passes whose activations are held.
+    whole: u64,
+    /// Passes of which only gradients of weights are left to compute.
+    weights: u64,
 }
 
 /// A stage and its schedule.
 pub(super) struct Stage {
     fixed: StageMemory,
     chunks: Vec<Chunk>,
-    schedule: StageSchedule,
+    order: StageOrder,
     options: MemoryOptions,
 }
 
 impl Stage {
-    pub(super) fn new(model: &Model, layout: &Layout, options: &MemoryOptions, stage: u32) -> Stage {
+    pub(super) fn new(model: &Model, layout: &Layout, options: &MemoryOptions, stage: u32, order: StageOrder) -> Stage {
         let (chunks, counts) = match &model.body {
             ModelFamily::Transformer(t) => transformer_chunks(t, layout, options, stage),
             ModelFamily::Dlrm(d) => (vec![dlrm_chunk(d, layout)], Vec::new()),
@@ -89,62 +119,106 @@ impl Stage {
         fixed.stage = stage;
         fixed.buffers = buffers(model, layout, options, &share);
         fixed.context = options.context_bytes;
-        Stage { fixed, chunks, schedule: StageSchedule::new(layout, stage), options: *options }
+        Stage { fixed, chunks, order, options: *options }
+    }
+
+    /// The memory at the peak.
+    pub(super) fn peak(&self) -> StageMemory {
+        match &self.order {
+            StageOrder::Formula(schedule) => self.peak_of(schedule),
+            StageOrder::Listed(slots) => {
+                let mut peak: Option<StageMemory> = None;
+                self.walk(slots, |_, state| {
+                    if peak.as_ref().is_none_or(|peak| state.peak() > peak.peak()) {
+                        peak = Some(state);
+                    }
+                });
+                peak.expect("a schedule has at least one pass")
+            }
+        }
     }
 
     /// The memory at the peak, computed without a walk through all micro-batches.
-    pub(super) fn peak(&self) -> StageMemory {
-        let held = |k: u64| (0..).zip(&self.chunks).map(move |(c, chunk)| (self.schedule.held(k, c), chunk));
+    fn peak_of(&self, schedule: &StageSchedule) -> StageMemory {
+        let held = |k: u64| (0..).zip(&self.chunks).map(move |(c, chunk)| (schedule.held(k, c), chunk));
         let dynamic = |k: u64| {
-            let working = self.chunks[self.schedule.backward_chunk(k) as usize].working;
+            let working = self.chunks[schedule.backward_chunk(k) as usize].working;
             working + held(k).map(|(n, chunk)| n * (chunk.layers + chunk.ends)).sum::<u64>()
         };
         // The first of equal ones.
-        let peak = self
-            .schedule
+        let peak = schedule
             .candidates()
             .max_by_key(|&k| (dynamic(k), u64::MAX - k))
             .expect("a schedule has at least one pass");
-        let held: Vec<u64> = held(peak).map(|(n, _)| n).collect();
-        self.state(&held, Some(self.schedule.backward_chunk(peak) as usize))
+        let held: Vec<Held> = held(peak).map(|(whole, _)| Held { whole, weights: 0 }).collect();
+        self.state(&held, Some((schedule.backward_chunk(peak) as usize, PassKind::Backward)))
     }
 
-    /// The memory with `held` passes of each virtual stage, while virtual stage `backward` runs a backward pass.
-    fn state(&self, held: &[u64], backward: Option<usize>) -> StageMemory {
-        let sum =
-            |bytes_of: fn(&Chunk) -> u64| self.chunks.iter().zip(held).map(|(c, &n)| n * bytes_of(c)).sum::<u64>();
-        let (activations, ends) = (sum(|c| c.layers), sum(|c| c.ends));
-        let working = backward.map_or(0, |c| self.chunks[c].working);
+    /// The memory with `held` passes of each virtual stage, while a virtual stage runs a backward pass or a part of one.
+    fn state(&self, held: &[Held], backward: Option<(usize, PassKind)>) -> StageMemory {
+        let sum = |bytes_of: fn(&Chunk) -> [u64; 2]| {
+            let of_chunk = |(c, n): (&Chunk, &Held)| n.whole * bytes_of(c)[0] + n.weights * bytes_of(c)[1];
+            self.chunks.iter().zip(held).map(of_chunk).sum::<u64>()
+        };
+        let (activations, ends) = (sum(|c| [c.layers, c.layer_weights]), sum(|c| [c.ends, c.end_weights]));
+        let working = backward.map_or(0, |(c, pass)| {
+            let chunk = self.chunks[c];
+            match pass {
+                PassKind::Forward | PassKind::WeightGrads => 0,
+                PassKind::Backward => chunk.working,
+                // Layer by layer, what gradients of weights need takes the place of the activations. It may be more, where these are computed again.
+                PassKind::InputGrads => {
+                    chunk.working + (chunk.layer_weights + chunk.end_weights).saturating_sub(chunk.layers + chunk.ends)
+                }
+            }
+        });
         let fragmentation = self.options.fragmented(activations + ends + working);
-        StageMemory { activations, ends, working, fragmentation, in_flight: held.iter().sum(), ..self.fixed.clone() }
+        let in_flight = held.iter().map(|n| n.whole + n.weights).sum();
+        StageMemory { activations, ends, working, fragmentation, in_flight, ..self.fixed.clone() }
+    }
+
+    /// Calls `each` with the memory in each slot, and in the optimizer's step.
+    fn walk(&self, slots: &[Slot], mut each: impl FnMut(Option<Slot>, StageMemory)) {
+        let mut held = vec![Held::default(); self.chunks.len()];
+        for &slot in slots {
+            let chunk = slot.chunk as usize;
+            if slot.pass == PassKind::Forward {
+                held[chunk].whole += 1;
+            }
+            let backward = (slot.pass != PassKind::Forward).then_some((chunk, slot.pass));
+            each(Some(slot), self.state(&held, backward));
+            match slot.pass {
+                PassKind::Forward => {}
+                PassKind::Backward => held[chunk].whole -= 1,
+                PassKind::InputGrads => {
+                    held[chunk].whole -= 1;
+                    held[chunk].weights += 1;
+                }
+                PassKind::WeightGrads => held[chunk].weights -= 1,
+            }
+        }
+        each(None, self.state(&held, None));
     }
 
     pub(super) fn timeline(&self) -> Vec<Moment> {
-        let mut held = vec![0u64; self.chunks.len()];
-        let mut moments = Vec::with_capacity(2 * self.schedule.passes as usize + 1);
-        for slot in self.schedule.slots() {
-            let chunk = slot.chunk as usize;
-            if !slot.backward {
-                held[chunk] += 1;
+        let by_formula: Vec<Slot>;
+        let slots = match &self.order {
+            StageOrder::Formula(schedule) => {
+                by_formula = schedule.slots().collect();
+                &by_formula
             }
-            moments.push(self.moment(Some(slot), &held));
-            if slot.backward {
-                held[chunk] -= 1;
-            }
-        }
-        moments.push(self.moment(None, &held));
+            StageOrder::Listed(slots) => slots,
+        };
+        let mut moments = Vec::with_capacity(slots.len() + 1);
+        self.walk(slots, |slot, state| {
+            moments.push(Moment {
+                slot,
+                in_flight: state.in_flight as u32,
+                activations: state.activations + state.ends,
+                total: state.peak(),
+            });
+        });
         moments
-    }
-
-    fn moment(&self, slot: Option<Slot>, held: &[u64]) -> Moment {
-        let backward = slot.filter(|s| s.backward).map(|s| s.chunk as usize);
-        let state = self.state(held, backward);
-        Moment {
-            slot,
-            in_flight: state.in_flight as u32,
-            activations: state.activations + state.ends,
-            total: state.peak(),
-        }
     }
 }
 
@@ -208,7 +282,7 @@ fn transformer_chunks(
         let layers = first_layer..first_layer + n;
         let first_whole = first_layer + layout.recomputed_of(n);
         first_layer += n;
-        if global as u32 % layout.pp != stage {
+        if layout.rank_of_stage(global as u32) != stage {
             continue;
         }
         let (first, last) = (global == 0, global + 1 == all.len());
@@ -226,6 +300,7 @@ fn transformer_chunks(
         for (experts, keeps_all) in stage_layers.chain((0..further).map(|_| (further_moe > 0, false))) {
             let kind = if keeps_all { keeping } else { recomputing }[usize::from(experts)];
             chunk.working = chunk.working.max(kind.working());
+            chunk.layer_weights += kind.weights;
             let kind_idx = usize::from(experts);
             if to_offload[kind_idx] == 0 {
                 chunk.layers += kind.kept;
@@ -247,6 +322,10 @@ fn transformer_chunks(
             chunk.ends += 2 * hidden + loss.kept;
             // Each module: both hidden states before and after their norms, and its own final norm, logits and loss.
             chunk.ends += u64::from(t.mtp) * (6 * hidden + loss.kept);
+            // The product's input and the gradient of its result; each module's projection besides.
+            let logits = hidden + tokens.e * tokens.n * u64::from(t.vocab).div_ceil(tokens.tp);
+            let projection = 2 * hidden + tokens.hidden_of_ranks(t);
+            chunk.end_weights += logits + u64::from(t.mtp) * (logits + projection);
             // Gradients of logits exist before the first layer's backward pass; the logits are freed by then.
             if loss.working > 0 {
                 chunk.working = chunk.working.saturating_sub(loss.kept).max(loss.working);
@@ -285,7 +364,7 @@ impl Loss {
 fn layers_chunk(layers: &[Layer], layout: &Layout) -> Chunk {
     let scale = |bytes: u64| bytes / 2 * layout.bytes.activations as u64 * layout.microbatch as u64;
     let widest = layers.iter().map(|l| scale(l.activation_bytes)).max().unwrap_or(0);
-    Chunk { layers: layers.iter().map(|l| scale(l.activation_bytes)).sum(), ends: 0, working: 2 * widest }
+    Chunk { layers: layers.iter().map(|l| scale(l.activation_bytes)).sum(), working: 2 * widest, ..Chunk::default() }
 }
 
 /// Outputs of both networks' layers, the dot products, and the looked-up vectors before and after the all-to-all. The backward pass needs gradients of the
@@ -294,5 +373,9 @@ fn dlrm_chunk(d: &Dlrm, layout: &Layout) -> Chunk {
     let per_sample = |width: u64| width * layout.bytes.activations as u64 * layout.microbatch as u64;
     let outputs: u64 = d.mlp_widths().iter().flat_map(|w| &w[..]).sum();
     let vectors = d.tables as u64 * d.embedding_dim as u64;
-    Chunk { layers: per_sample(outputs + 2 * vectors), ends: 0, working: per_sample(vectors * d.pooling as u64) }
+    Chunk {
+        layers: per_sample(outputs + 2 * vectors),
+        working: per_sample(vectors * d.pooling as u64),
+        ..Chunk::default()
+    }
 }

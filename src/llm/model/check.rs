@@ -124,6 +124,9 @@ impl Layout {
             zero,
             "0 or 1 with a pipeline: each micro-batch would gather or reduce everything; framework \"fsdp2\" keeps them",
         )?;
+        if self.schedule.splits_backward() {
+            return self.check_split_backward();
+        }
         must(self.vpp == 1 || self.pp > 1, "workload.vpp", self.vpp, "1 without a pipeline (workload.pp = 1)")?;
         let interleaves = self.schedule == PipelineSchedule::OneFOneB;
         must(
@@ -131,6 +134,33 @@ impl Layout {
             "workload.vpp",
             self.vpp,
             "1 with schedule \"gpipe\"; interleaving is 1F1B's",
+        )
+    }
+
+    /// Checks what schedules with split backward passes need.
+    fn check_split_backward(&self) -> Result<(), ModelError> {
+        let name = self.schedule.name();
+        let quoted = format!("\"{name}\"");
+        must(self.pp > 1, "workload.schedule", &quoted, "\"1f1b\" without a pipeline (workload.pp = 1)")?;
+        must(
+            self.framework == Framework::Megatron,
+            "workload.schedule",
+            &quoted,
+            "\"1f1b\" or \"gpipe\" with this framework: split backward passes are modelled for \"megatron\" alone",
+        )?;
+        let chunks = if self.schedule.is_v_shaped() { 2 } else { 1 };
+        must(self.vpp == chunks, "workload.vpp", self.vpp, format!("{chunks} with schedule {quoted}"))?;
+        must(
+            self.offload_layers == 0,
+            "workload.offload_layers",
+            self.offload_layers,
+            format!("0 with schedule {quoted}: what gradients of weights need is not offloaded"),
+        )?;
+        must(
+            !self.overlap_ep,
+            "workload.overlap_ep",
+            true,
+            format!("false with schedule {quoted}; with \"1f1b\" and workload.vpp above 1 it may be true"),
         )
     }
 
@@ -178,12 +208,13 @@ impl Layout {
         let chunks = pp as u64 * vpp as u64;
         // The embedding and the loss may each have a stage of their own.
         let max_chunks = t.layers + if t.mtp > 0 { 1 } else { 2 };
-        let key = if pp > max_chunks { "workload.pp" } else { "workload.vpp" };
+        let by_pp = pp > max_chunks || self.schedule.is_v_shaped();
+        let key = if by_pp { "workload.pp" } else { "workload.vpp" };
         let stages = format!(
             "such that each of the pp x vpp = {chunks} virtual stages has one of the model's {} layers, the embedding or the loss",
             t.layers
         );
-        must(chunks <= u64::from(max_chunks), key, if pp > max_chunks { pp } else { vpp }, stages)?;
+        must(chunks <= u64::from(max_chunks), key, if by_pp { pp } else { vpp }, stages)?;
         let folds = self.expert_tp() == tp || (self.expert_tp() == 1 && self.sequence_parallel);
         let expected = format!("{tp} (workload.tp), or 1 with workload.sequence_parallel");
         must(folds, "workload.etp", self.etp, expected)?;
@@ -328,7 +359,8 @@ impl Layout {
         let expected = format!(
             "such that global_batch / (dp x microbatch), now {m}, is a multiple of pp = {pp}: interleaving goes round in groups of pp"
         );
-        must(vpp == 1 || m.is_multiple_of(pp), "workload.global_batch", global_batch, expected)
+        let in_groups = vpp > 1 && self.schedule == PipelineSchedule::OneFOneB;
+        must(!in_groups || m.is_multiple_of(pp), "workload.global_batch", global_batch, expected)
     }
 }
 
@@ -354,13 +386,16 @@ mod tests {
             error("deepseek-v3", 2048, |l| (l.tp, l.pp, l.dp, l.ep, l.global_batch) = (1, 16, 128, 64, 15360)),
             "fits"
         );
+        // A V takes any number of micro-batches.
+        let v = |l: &mut Layout| (l.vpp, l.global_batch, l.schedule) = (2, 28, PipelineSchedule::ZbV);
+        assert_eq!(error("gpt3-13b", 128, v), "fits");
         assert_eq!(error("vgg19", 32, |l| (l.tp, l.pp, l.dp, l.framework) = (1, 1, 32, Framework::Ddp)), "fits");
     }
 
     #[test]
     fn each_mistake_names_its_key_and_what_would_be_right() {
         type Change = fn(&mut Layout);
-        let cases: [(&str, u64, Change, &str); 21] = [
+        let cases: [(&str, u64, Change, &str); 28] = [
             (
                 "gpt3-13b",
                 256,
@@ -398,6 +433,48 @@ mod tests {
                 128,
                 |l| (l.vpp, l.schedule) = (2, PipelineSchedule::GPipe),
                 "`workload.vpp = 2`: it must be 1 with schedule \"gpipe\"",
+            ),
+            (
+                "gpt3-13b",
+                128,
+                |l| (l.pp, l.dp, l.schedule) = (1, 16, PipelineSchedule::ZbH1),
+                "`workload.schedule = \"zb-h1\"`: it must be \"1f1b\" without a pipeline (workload.pp = 1)",
+            ),
+            (
+                "gpt3-13b",
+                128,
+                |l| (l.vpp, l.schedule) = (2, PipelineSchedule::ZbH1),
+                "`workload.vpp = 2`: it must be 1 with schedule \"zb-h1\"",
+            ),
+            (
+                "gpt3-13b",
+                128,
+                |l| l.schedule = PipelineSchedule::ZbV,
+                "`workload.vpp = 1`: it must be 2 with schedule \"zb-v\"",
+            ),
+            (
+                "gpt3-13b",
+                128,
+                |l| (l.framework, l.schedule) = (Framework::DeepSpeed, PipelineSchedule::ZbH1),
+                "`workload.schedule = \"zb-h1\"`: it must be \"1f1b\" or \"gpipe\" with this framework",
+            ),
+            (
+                "gpt3-13b",
+                128,
+                |l| (l.offload_layers, l.schedule) = (1, PipelineSchedule::ZbH1),
+                "`workload.offload_layers = 1`: it must be 0 with schedule \"zb-h1\"",
+            ),
+            (
+                "mixtral-8x7b",
+                128,
+                |l| (l.ep, l.overlap_ep, l.vpp, l.schedule) = (4, true, 2, PipelineSchedule::VHalf),
+                "`workload.overlap_ep = true`: it must be false with schedule \"v-half\"",
+            ),
+            (
+                "gpt3-13b",
+                1408,
+                |l| (l.pp, l.vpp, l.schedule) = (44, 2, PipelineSchedule::VMin),
+                "`workload.pp = 44`: it must be such that each of the pp x vpp = 88 virtual stages",
             ),
             ("gpt3-13b", 128, |l| l.zero = 2, "`workload.zero = 2`: it must be 0, or 1"),
             (

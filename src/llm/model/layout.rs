@@ -60,6 +60,39 @@ pub enum PipelineSchedule {
     GPipe,
     /// One forward, one backward (1F1B).
     OneFOneB,
+    /// ZB-H1: 1F1B whose backward passes are split, with the memory of 1F1B (Qi et al., "Zero Bubble Pipeline Parallelism", arXiv 2401.10241).
+    ZbH1,
+    /// V-ZB: split backward passes and two virtual stages a rank in the shape of a V, with the memory of 1F1B (Qi et al., "Pipeline Parallelism with
+    /// Controllable Memory", arXiv 2405.15362).
+    ZbV,
+    /// V-Half of the same paper: about half of the memory of 1F1B.
+    VHalf,
+    /// V-Min of the same paper: about a third of the memory of 1F1B.
+    VMin,
+}
+
+impl PipelineSchedule {
+    /// Name of the schedule in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            PipelineSchedule::GPipe => "gpipe",
+            PipelineSchedule::OneFOneB => "1f1b",
+            PipelineSchedule::ZbH1 => "zb-h1",
+            PipelineSchedule::ZbV => "zb-v",
+            PipelineSchedule::VHalf => "v-half",
+            PipelineSchedule::VMin => "v-min",
+        }
+    }
+
+    /// Whether a backward pass is two: gradients of inputs, and later gradients of weights.
+    pub const fn splits_backward(self) -> bool {
+        !matches!(self, PipelineSchedule::GPipe | PipelineSchedule::OneFOneB)
+    }
+
+    /// Whether the second virtual stages of the ranks follow each other in the opposite order, so that the first rank has both ends of the model.
+    pub const fn is_v_shaped(self) -> bool {
+        matches!(self, PipelineSchedule::ZbV | PipelineSchedule::VHalf | PipelineSchedule::VMin)
+    }
 }
 
 /// Bytes per element of each tensor.
@@ -188,7 +221,28 @@ impl Layout {
         self.global_batch / (self.dp * self.microbatch).max(1)
     }
 
-    /// Number of layers of each virtual stage, in the model's order; stage `c` is on pipeline rank `c % pp`.
+    /// The virtual stage, counted in the model's order, that is number `chunk` of pipeline rank `rank`.
+    pub fn virtual_stage(&self, rank: u32, chunk: u32) -> u32 {
+        match self.schedule.is_v_shaped() && chunk == 1 {
+            true => 2 * self.pp - 1 - rank,
+            false => chunk * self.pp + rank,
+        }
+    }
+
+    /// The pipeline rank of a virtual stage.
+    pub fn rank_of_stage(&self, stage: u32) -> u32 {
+        match self.schedule.is_v_shaped() && stage >= self.pp {
+            true => 2 * self.pp - 1 - stage,
+            false => stage % self.pp,
+        }
+    }
+
+    /// Whether one rank has both the embedding and the output matrix.
+    pub fn ends_on_one_rank(&self) -> bool {
+        self.pp == 1 || self.schedule.is_v_shaped()
+    }
+
+    /// Number of layers of each virtual stage, in the model's order; [`Layout::rank_of_stage`] has their ranks.
     ///
     /// They are equal if `pp * vpp` divides the layers. Otherwise the last and the first stage have one layer less, then the ones next to them, and so on,
     /// because the ends also have the output matrix and the embedding (Llama 3 405B trains its 126 layers on 16 ranks that way). So there may be two stages

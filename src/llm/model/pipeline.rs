@@ -1,10 +1,36 @@
 //! The order of micro-batches on each pipeline rank: its schedule as a sequence of slots, and the number of passes that it holds at once.
 //!
 //! Layer: model. Order only, no durations. Schedules are GPipe, 1F1B, and 1F1B interleaved over virtual stages (Narayanan et al., SC'21, Section 2.2), as in
-//! Megatron-LM. Virtual stage `chunk * pp + rank` follows the one on the rank before; the first of a chunk follows the one on the last rank.
+//! Megatron-LM. Virtual stage `chunk * pp + rank` follows the one on the rank before; the first of a chunk follows the one on the last rank. `split_backward`
+//! has the schedules whose backward passes are split.
 
 use super::{Layout, PipelineSchedule};
 use hyperfold_base::budget;
+
+/// The kind of a pass.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum PassKind {
+    /// The forward pass.
+    Forward,
+    /// A whole backward pass: gradients of inputs and weights.
+    Backward,
+    /// The first part of a split backward pass: gradients of inputs, which the stage before waits for.
+    InputGrads,
+    /// The second part of a split backward pass: gradients of the weights of linear layers, which nothing but the end of the iteration waits for.
+    WeightGrads,
+}
+
+impl PassKind {
+    /// Whether the pass takes a gradient from the stage after it and gives one to the stage before it.
+    pub fn passes_gradients(self) -> bool {
+        matches!(self, PassKind::Backward | PassKind::InputGrads)
+    }
+
+    /// Whether the gradients of weights are complete after the pass of the last micro-batch.
+    pub fn completes_gradients(self) -> bool {
+        matches!(self, PassKind::Backward | PassKind::WeightGrads)
+    }
+}
 
 /// One pass of one micro-batch through one virtual stage of a rank.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,8 +39,8 @@ pub struct Slot {
     pub chunk: u32,
     /// Number of the micro-batch.
     pub microbatch: u32,
-    /// Whether it is a backward pass.
-    pub backward: bool,
+    /// Kind of the pass.
+    pub pass: PassKind,
 }
 
 /// A rank's schedule. PRECONDITION: with several virtual stages per rank, `pp` divides the micro-batches ([`Layout::check`] ensures it).
@@ -75,23 +101,29 @@ impl StageSchedule {
     /// The k-th forward pass. Micro-batches go in groups of `pp`; each group passes one virtual stage after the other.
     fn forward(&self, k: u64) -> Slot {
         if self.vpp == 1 {
-            return Slot { chunk: 0, microbatch: k as u32, backward: false };
+            return Slot { chunk: 0, microbatch: k as u32, pass: PassKind::Forward };
         }
         let group = self.pp * self.vpp;
         Slot {
             chunk: (k % group / self.pp) as u32,
             microbatch: (k / group * self.pp + k % self.pp) as u32,
-            backward: false,
+            pass: PassKind::Forward,
         }
     }
 
     fn backward(&self, k: u64) -> Slot {
         if self.gpipe {
             // The newest pass comes first, since its activations are most likely in the cache.
-            return Slot { backward: true, ..self.forward(self.passes - 1 - k) };
+            return Slot { pass: PassKind::Backward, ..self.forward(self.passes - 1 - k) };
         }
         let forward = self.forward(k);
-        Slot { chunk: self.vpp as u32 - 1 - forward.chunk, microbatch: forward.microbatch, backward: true }
+        Slot { chunk: self.vpp as u32 - 1 - forward.chunk, microbatch: forward.microbatch, pass: PassKind::Backward }
+    }
+
+    /// All slots in order, as a list.
+    pub fn order(self) -> Vec<Slot> {
+        budget::announce_rows::<Slot>("passes of micro-batches", 2 * self.passes);
+        self.slots().collect()
     }
 
     /// All slots in order.
@@ -102,21 +134,16 @@ impl StageSchedule {
     }
 }
 
-/// The slots of pipeline rank `rank` in an iteration, in order.
-pub fn order(layout: &Layout, rank: u32) -> Vec<Slot> {
-    let slots = 2 * u64::from(layout.microbatches()) * u64::from(layout.vpp);
-    budget::announce_rows::<Slot>("passes of micro-batches", slots);
-    StageSchedule::new(layout, rank).slots().collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::model::layout::tests::layout;
+    use crate::model::pipeline_orders;
 
     fn text(l: &Layout, rank: u32) -> String {
-        let slot = |s: &Slot| format!("{}{}.{}", if s.backward { 'B' } else { 'F' }, s.microbatch, s.chunk);
-        order(l, rank).iter().map(slot).collect::<Vec<_>>().join(" ")
+        let letter = |s: &Slot| if s.pass == PassKind::Backward { 'B' } else { 'F' };
+        let slot = |s: &Slot| format!("{}{}.{}", letter(s), s.microbatch, s.chunk);
+        pipeline_orders(l)[rank as usize].iter().map(slot).collect::<Vec<_>>().join(" ")
     }
 
     #[test]
@@ -143,12 +170,11 @@ mod tests {
                     continue;
                 }
                 let l = Layout { pp: p, vpp: v, microbatch: 1, global_batch: m, schedule, ..layout() };
-                for rank in 0..p {
-                    let slots = order(&l, rank);
+                for (rank, slots) in pipeline_orders(&l).into_iter().enumerate() {
                     assert_eq!(slots.len() as u32, 2 * m * v);
                     for (i, s) in slots.iter().enumerate() {
                         assert_eq!(slots.iter().filter(|x| *x == s).count(), 1);
-                        let forward = Slot { backward: false, ..*s };
+                        let forward = Slot { pass: PassKind::Forward, ..*s };
                         assert!(slots[..=i].contains(&forward), "{p} {v} {m} rank {rank}: {s:?}");
                     }
                 }

@@ -13,6 +13,7 @@ mod other;
 mod part;
 mod shape;
 mod shards;
+mod split;
 #[cfg(test)]
 mod tests;
 
@@ -22,6 +23,7 @@ pub use optimizer::optimizer_kernels;
 pub use other::{DlrmPart, dlrm_kernels, list_layer_kernels};
 pub use part::{Among, KernelRole, LayerPart, LayerStep, Site};
 pub use shards::shard_kernels;
+pub use split::split_backward;
 
 use super::Kernel;
 use crate::model::{Layout, Moe, Recompute, RecomputeModules, Transformer};

@@ -4,11 +4,11 @@
 //! Layer: workload. Each communication takes the time that it takes alone. Contention between dimensions is left to the simulators.
 
 use super::placement::Purpose;
-use super::plan::{Held, JobPlan, Sync, buckets};
+use super::plan::{Held, JobPlan, Sync, buckets, time_idx};
 use super::step::{Comm, Price, Spent};
 use crate::collective::CollectiveOp;
-use crate::model::Layout;
-use crate::model::pipeline::{Slot, order};
+use crate::model::pipeline::{PassKind, Slot};
+use crate::model::{Layout, pipeline_orders};
 use hyperfold_base::budget;
 
 /// How an iteration spends its time, in ps, on the rank that ends last. The parts sum to `iteration`.
@@ -68,14 +68,14 @@ pub(super) struct PipelineTimeline {
     pub slots: Vec<Vec<(u64, u64)>>,
 }
 
-/// Times in ps of a forward and a backward pass, by virtual stage.
+/// Two times in ps, by virtual stage.
 type PassTimes = Vec<(u64, u64)>;
 
 /// The parameters of a pipeline's run. Lists are by virtual stage.
 pub(super) struct Passes<'a> {
-    /// Times of a forward and a backward pass in ps.
-    pub spent: &'a [(u64, u64)],
-    /// Extra time in ps of the first forward pass and of the last backward pass.
+    /// Times of a forward pass, a backward pass and gradients of weights in ps.
+    pub spent: &'a [[u64; 3]],
+    /// Extra time in ps of the first forward pass and of the last pass that completes gradients of weights.
     pub extra: &'a [(u64, u64)],
     /// Extra time in ps of a forward and a backward pass that gathers parameters.
     pub gathering: &'a [(u64, u64)],
@@ -97,7 +97,7 @@ pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, m
     let mut backward = vec![NOT_YET; stages * m];
     let mut slots: Vec<Vec<(u64, u64)>> = orders.iter().map(|o| Vec::with_capacity(o.len())).collect();
     let mut free: Vec<u64> = vec![0; p];
-    let mut backwards = vec![0; stages];
+    let mut completed = vec![0; stages];
     let mut previous = vec![None; stages];
     let mut left: usize = orders.iter().map(Vec::len).sum();
     while left > 0 {
@@ -105,37 +105,52 @@ pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, m
         // Going down the ranks handles forward passes in one sweep, going up backward passes.
         for rank in (0..p).chain((0..p).rev()) {
             while let Some(slot) = orders[rank].get(slots[rank].len()) {
-                let stage = slot.chunk as usize * p + rank;
+                let stage = layout.virtual_stage(rank as u32, slot.chunk) as usize;
                 let pass_idx = |s: usize| s * m + slot.microbatch as usize;
-                let (input, took) = match slot.backward {
-                    false if stage == 0 => (0, spent[stage].0),
-                    false => (forward[pass_idx(stage - 1)], spent[stage].0),
-                    true if stage + 1 == stages => (forward[pass_idx(stage)], spent[stage].1),
-                    true => (backward[pass_idx(stage + 1)], spent[stage].1),
+                let took = spent[stage][time_idx(slot.pass)];
+                let is_remote = |other: usize| p > 1 && layout.rank_of_stage(other as u32) != rank as u32;
+                let is_backward = slot.pass.passes_gradients();
+                // The virtual stages that the input comes from and the output goes to.
+                let (source, target) = match slot.pass {
+                    PassKind::Forward => (stage.checked_sub(1), (stage + 1 < stages).then_some(stage + 1)),
+                    PassKind::Backward | PassKind::InputGrads => {
+                        ((stage + 1 < stages).then_some(stage + 1), stage.checked_sub(1))
+                    }
+                    PassKind::WeightGrads => (None, None),
+                };
+                let input = match (slot.pass, source) {
+                    (PassKind::Forward, None) => 0,
+                    (PassKind::Forward, Some(source)) => forward[pass_idx(source)],
+                    (PassKind::WeightGrads, _) => backward[pass_idx(stage)],
+                    (_, None) => forward[pass_idx(stage)],
+                    (_, Some(source)) => backward[pass_idx(source)],
                 };
                 if input == NOT_YET {
                     break;
                 }
-                let is_remote = if slot.backward { stage + 1 < stages } else { stage > 0 };
-                let arrives = input + if is_remote && p > 1 { message_ps } else { 0 };
-                let ready = if slot.backward { 0 } else { passes.ready[stage] };
+                let arrives = input + if source.is_some_and(is_remote) { message_ps } else { 0 };
+                let ready = if slot.pass == PassKind::Forward { passes.ready[stage] } else { 0 };
                 let start = free[rank].max(arrives).max(ready);
-                backwards[stage] += usize::from(slot.backward);
-                let mut more = match slot.backward {
-                    false if slot.microbatch == 0 => passes.extra[stage].0,
-                    true if backwards[stage] == m => passes.extra[stage].1,
+                completed[stage] += usize::from(slot.pass.completes_gradients());
+                let mut more = match slot.pass {
+                    PassKind::Forward if slot.microbatch == 0 => passes.extra[stage].0,
+                    pass if pass.completes_gradients() && completed[stage] == m => passes.extra[stage].1,
                     _ => 0,
                 };
-                if passes.sync.gathers(slot.backward, previous[stage].replace(slot.backward)) {
+                if slot.pass != PassKind::WeightGrads
+                    && passes.sync.gathers(is_backward, previous[stage].replace(is_backward))
+                {
                     let (forward, backward) = passes.gathering[stage];
-                    more += if slot.backward { backward } else { forward };
+                    more += if is_backward { backward } else { forward };
                 }
                 let end = start + took + more;
-                let sends = p > 1 && if slot.backward { stage > 0 } else { stage + 1 < stages };
-                free[rank] = end + if sends { hold } else { 0 };
+                free[rank] = end + if target.is_some_and(is_remote) { hold } else { 0 };
                 slots[rank].push((start, end));
-                let ends = if slot.backward { &mut backward } else { &mut forward };
-                ends[pass_idx(stage)] = end;
+                match slot.pass {
+                    PassKind::Forward => forward[pass_idx(stage)] = end,
+                    PassKind::Backward | PassKind::InputGrads => backward[pass_idx(stage)] = end,
+                    PassKind::WeightGrads => {}
+                }
                 left -= 1;
             }
         }
@@ -148,12 +163,13 @@ pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, m
 ///
 /// Once a pipeline is full, each group of micro-batches adds what the group before it added. A group is 8 micro-batches, or with interleaving as many as there
 /// are stages. So if there are many groups, only the first ones are computed.
+/// Where backward passes are split, every micro-batch is computed.
 pub(super) fn breakdown(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown {
     let (m, group) = (layout.microbatches(), if layout.vpp > 1 { layout.pp } else { 8 });
     let rest = if layout.vpp > 1 { 0 } else { m % group };
     let few_microbatches = layout.pp.next_multiple_of(group) + if layout.vpp > 1 { 0 } else { group } + rest;
     let more_microbatches = few_microbatches + group;
-    if m <= more_microbatches || layout.pp == 1 {
+    if m <= more_microbatches || layout.pp == 1 || layout.schedule.splits_backward() {
         return walked(plan, layout, price);
     }
     let walked_with =
@@ -166,8 +182,9 @@ pub(super) fn breakdown(plan: &JobPlan, layout: &Layout, price: &Price) -> Itera
 fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown {
     let pp = layout.pp;
     let sync = Sync::of(layout);
-    let pass = |stage: &[u16], backward: bool| {
-        let mut spent = plan.pass(stage, backward);
+    let pass = |stage: &[u16], kind: PassKind| {
+        let mut spent = plan.pass(stage, kind);
+        let backward = kind != PassKind::Forward;
         if !sync.kept && if backward { sync.gather_backward || sync.reduce_each } else { sync.gather_forward } {
             spent.dp += sharded_wait(plan, layout, price, stage, backward);
         }
@@ -177,20 +194,25 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
         spent.compute = (spent.compute as f64 * factor) as u64;
         spent
     };
-    let stages: Vec<(Spent, Spent)> = plan
+    let stages: Vec<[Spent; 3]> = plan
         .stages
         .iter()
         .zip(&plan.messages)
-        .map(|(s, m)| (slowed(pass(s, false), m.0), slowed(pass(s, true), m.1)))
+        .map(|(s, m)| {
+            let weights = plan.pass(s, PassKind::WeightGrads);
+            [slowed(pass(s, PassKind::Forward), m.0), slowed(pass(s, PassKind::Backward), m.1), weights]
+        })
         .collect();
-    let totals: Vec<(u64, u64)> = stages.iter().map(|(f, b)| (f.total(), b.total())).collect();
+    let totals: Vec<[u64; 3]> = stages.iter().map(|passes| passes.each_ref().map(Spent::total)).collect();
+    // Index of the pass after which the gradients of weights are complete.
+    let completing = if layout.schedule.splits_backward() { 2 } else { 1 };
     let gather = stage_gather(plan.gathered_bytes);
     let message_ps = if pp > 1 {
         price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server()) + price.comm(&gather)
     } else {
         0
     };
-    let orders: Vec<Vec<Slot>> = (0..pp).map(|r| order(layout, r)).collect();
+    let orders: Vec<Vec<Slot>> = pipeline_orders(layout);
     let ready: Vec<u64> = ready_times(plan, layout, price, &totals);
     let stretched = |ps: u64, factor: f64| (ps as f64 * (factor - 1.0)) as u64;
     // Extra time of passes if parameters and gradients are kept: a forward and a backward pass that gathers, and the last backward pass, which reduces.
@@ -203,10 +225,10 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
     let (extra, gathering): (PassTimes, PassTimes) = stages
         .iter()
         .zip(plan.stretch.iter().zip(&kept))
-        .map(|((f, b), (stretch, kept))| {
-            let slowed = stretched(f.compute, stretch.0);
+        .map(|(passes, (stretch, kept))| {
+            let slowed = stretched(passes[0].compute, stretch.0);
             let (first, each) = if sync.kept { (0, slowed) } else { (slowed, 0) };
-            let last = stretched(b.compute, stretch.1) + kept[2].total();
+            let last = stretched(passes[completing].compute, stretch.1) + kept[2].total();
             ((first, last), (kept[0].total() + each, kept[1].total()))
         })
         .unzip();
@@ -231,16 +253,19 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
     let mut busy = Spent::default();
     let mut before = vec![None; layout.vpp.max(1) as usize];
     for slot in &orders[r] {
-        let stage = (slot.chunk * pp + rank) as usize;
-        let (f, b) = &stages[stage];
-        busy.add(if slot.backward { b } else { f }, 1);
-        if sync.gathers(slot.backward, before[slot.chunk as usize].replace(slot.backward)) {
-            busy.add(&kept[stage][usize::from(slot.backward)], 1);
+        let stage = layout.virtual_stage(rank, slot.chunk) as usize;
+        busy.add(&stages[stage][time_idx(slot.pass)], 1);
+        if slot.pass == PassKind::WeightGrads {
+            continue;
+        }
+        let backward = slot.pass.passes_gradients();
+        if sync.gathers(backward, before[slot.chunk as usize].replace(backward)) {
+            busy.add(&kept[stage][usize::from(backward)], 1);
             let (more, _) = gathering[stage];
-            busy.compute += if slot.backward { 0 } else { more - kept[stage][0].total() };
+            busy.compute += if backward { 0 } else { more - kept[stage][0].total() };
         }
     }
-    for stage in (0..layout.vpp).map(|c| (c * pp + rank) as usize) {
+    for stage in (0..layout.vpp).map(|c| layout.virtual_stage(rank, c) as usize) {
         let (f, b) = extra[stage];
         busy.compute += f + b - kept[stage][2].total();
         busy.add(&kept[stage][2], 1);
@@ -379,7 +404,8 @@ fn sharded_wait(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16], b
     let mut arrivals: Vec<u64> = Vec::new();
     let ahead = if layout.overlap_param { 2 } else { 1 };
     for (i, (last, held)) in list.iter().enumerate() {
-        let took = plan.pass(&layers[first..=*last], backward).total() + copies(&layers[first..=*last]);
+        let pass = if backward { PassKind::Backward } else { PassKind::Forward };
+        let took = plan.pass(&layers[first..=*last], pass).total() + copies(&layers[first..=*last]);
         first = last + 1;
         busy += took;
         if gathers {
@@ -425,7 +451,7 @@ fn kept_passes(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16]) ->
 
 /// When the first pass of each virtual stage can begin, in ps, if parameters are gathered at the beginning of an iteration. The time is chosen such that no
 /// later bucket stalls the pass. Buckets are gathered one after another, in the order of the forward pass.
-fn ready_times(plan: &JobPlan, layout: &Layout, price: &Price, totals: &[(u64, u64)]) -> Vec<u64> {
+fn ready_times(plan: &JobPlan, layout: &Layout, price: &Price, totals: &[[u64; 3]]) -> Vec<u64> {
     let mut ready = vec![0; plan.stages.len()];
     if !layout.overlap_param || !Sync::of(layout).gather_step {
         return ready;
@@ -433,9 +459,9 @@ fn ready_times(plan: &JobPlan, layout: &Layout, price: &Price, totals: &[(u64, u
     for rank in 0..layout.pp {
         let mut gathered = 0u64;
         for chunk in 0..layout.vpp {
-            let virtual_stage = (chunk * layout.pp + rank) as usize;
+            let virtual_stage = layout.virtual_stage(rank, chunk) as usize;
             let stage = &plan.stages[virtual_stage];
-            let per_layer = totals[virtual_stage].0 / stage.len().max(1) as u64;
+            let per_layer = totals[virtual_stage][0] / stage.len().max(1) as u64;
             let mut first_layer = 0;
             for (last, held) in buckets(plan, stage, layout.bytes.params, layout.bucket_bytes) {
                 gathered += gather_comms(layout, &held).iter().map(|c| price.comm(c)).sum::<u64>();
@@ -458,12 +484,16 @@ fn reduced_at(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32, order: 
     let mut reduced_ps = 0;
     let pipeline_end = times.last().map_or(0, |t| t.1);
     let mut last_of: Vec<Option<usize>> = vec![None; layout.vpp.max(1) as usize];
-    order.iter().enumerate().filter(|(_, s)| s.backward).for_each(|(i, s)| last_of[s.chunk as usize] = Some(i));
+    order
+        .iter()
+        .enumerate()
+        .filter(|(_, s)| s.pass.completes_gradients())
+        .for_each(|(i, s)| last_of[s.chunk as usize] = Some(i));
     let mut chunks: Vec<(usize, u32)> =
         last_of.iter().enumerate().filter_map(|(c, i)| i.map(|i| (i, c as u32))).collect();
     chunks.sort_unstable();
     for (i, chunk) in chunks {
-        let stage = &plan.stages[(chunk * layout.pp + rank) as usize];
+        let stage = &plan.stages[layout.virtual_stage(rank, chunk) as usize];
         let reversed: Vec<u16> = stage.iter().rev().copied().collect();
         let size = if layout.overlap_grad { layout.bucket_bytes } else { u64::MAX };
         let list = buckets(plan, &reversed, layout.bytes.grads, size);
@@ -487,8 +517,13 @@ mod tests {
     use crate::workload::training::tests::layout;
 
     fn makespan(l: &Layout, forward: u64, backward: u64, message_ps: u64) -> u64 {
-        let orders: Vec<Vec<Slot>> = (0..l.pp).map(|r| order(l, r)).collect();
-        let spent = vec![(forward, backward); (l.pp * l.vpp) as usize];
+        makespan_of(l, [forward, backward, 0], message_ps)
+    }
+
+    /// Time of a pipeline whose virtual stages take the same: forward, backward (or gradients of inputs), gradients of weights.
+    fn makespan_of(l: &Layout, times: [u64; 3], message_ps: u64) -> u64 {
+        let orders: Vec<Vec<Slot>> = pipeline_orders(l);
+        let spent = vec![times; (l.pp * l.vpp) as usize];
         let nothing = vec![(0, 0); spent.len()];
         let sync = Sync::of(l);
         let passes = Passes { spent: &spent, extra: &nothing, gathering: &nothing, sync, ready: &vec![0; spent.len()] };
@@ -507,6 +542,57 @@ mod tests {
         }
         let l = Layout { pp: 4, microbatch: 1, global_batch: 8, schedule: PipelineSchedule::GPipe, ..layout() };
         assert_eq!(makespan(&l, 1_000, 2_000, 0), (8 + 3) * 3_000);
+    }
+
+    fn split(schedule: PipelineSchedule, pp: u32, m: u32) -> Layout {
+        let vpp = if schedule.is_v_shaped() { 2 } else { 1 };
+        Layout { pp, vpp, microbatch: 1, global_batch: m, schedule, ..layout() }
+    }
+
+    /// Times of a forward pass, gradients of inputs and gradients of weights through all layers of a rank.
+    const COSTS: [[u64; 3]; 4] = [[600, 600, 600], [600, 800, 400], [600, 700, 500], [600, 900, 500]];
+
+    #[test]
+    fn bubbles_of_split_backward_passes_are_those_of_the_papers() {
+        for pp in [2, 3, 4, 5, 8, 16] {
+            for m in [pp, pp + 1, 2 * pp, 5 * pp + 3] {
+                for [f, b, w] in COSTS {
+                    let bubble = |schedule| {
+                        let l = split(schedule, pp, m);
+                        let chunks = u64::from(l.vpp);
+                        makespan_of(&l, [f / chunks, b / chunks, w / chunks], 0) - u64::from(m) * (f + b + w)
+                    };
+                    let context = format!("p {pp} m {m} {f} {b} {w}");
+                    let deep = u64::from(pp) - 1;
+                    // Table 2 of arXiv 2401.10241.
+                    assert_eq!(bubble(PipelineSchedule::ZbH1), deep * (f + b - w), "{context}");
+                    // Virtual stages have half as many layers. With equal costs only the way of the first pass to the last rank is left.
+                    assert_eq!(bubble(PipelineSchedule::ZbV), deep * (2 * b - w) / 2, "{context}");
+                    if f == b && b == w {
+                        let whole = makespan(&split(PipelineSchedule::OneFOneB, pp, m), f, b + w, 0);
+                        for schedule in [PipelineSchedule::VHalf, PipelineSchedule::VMin] {
+                            let time = bubble(schedule) + u64::from(m) * (f + b + w);
+                            assert!(time < whole, "{context} {schedule:?}: {time} {whole}");
+                        }
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn schedules_of_split_backward_passes_end_with_any_number_of_micro_batches() {
+        let schedules =
+            [PipelineSchedule::ZbH1, PipelineSchedule::ZbV, PipelineSchedule::VHalf, PipelineSchedule::VMin];
+        for schedule in schedules {
+            for (pp, m) in (2..=10).flat_map(|pp| (1..=12).map(move |m| (pp, m))) {
+                let l = split(schedule, pp, m);
+                let one = makespan_of(&l, [300, 400, 200], 50);
+                let whole = makespan(&split(PipelineSchedule::OneFOneB, pp, m), 600, 1_200, 0);
+                let equal = makespan_of(&l, [600 / u64::from(l.vpp); 3], 0);
+                assert!(one > 0 && equal <= whole, "{schedule:?} p {pp} m {m}: {equal} {whole}");
+            }
+        }
     }
 
     #[test]
@@ -544,7 +630,7 @@ mod tests {
         let layer = |ps| LayerPlan {
             forward: step(ps),
             backward: step(2 * ps),
-            spent: [spent(ps), spent(2 * ps)],
+            spent: [spent(ps), spent(2 * ps), Spent::default()],
             ..LayerPlan::default()
         };
         for (pp, vpp, m) in [(4, 1, 64), (16, 1, 203), (64, 1, 512), (8, 3, 64), (35, 3, 280), (6, 8, 48)] {

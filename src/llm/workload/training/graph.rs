@@ -8,8 +8,8 @@ use super::placement::{Purpose, RankPlacement};
 use super::plan::{Held, JobPlan, Sync, buckets};
 use super::step::{Comm, Overlap, PassStep, piece, share};
 use crate::collective::CollectiveOp;
-use crate::model::Layout;
-use crate::model::pipeline::{StageSchedule, order};
+use crate::model::pipeline::{PassKind, Slot, StageSchedule};
+use crate::model::{Layout, pipeline_orders};
 use crate::workload::program::{Dim, Group, Op, OpKind, Peer, Phase, Stream};
 use crate::workload::rules::{Message, ProgramWriter, RankSchedule};
 use hyperfold_base::budget;
@@ -22,6 +22,8 @@ const FROM_PREVIOUS: u8 = 1;
 const TO_PREVIOUS: u8 = 2;
 /// Lane of receives from the next stage.
 const FROM_NEXT: u8 = 3;
+/// Number of these lanes.
+const N_MESSAGE_LANES: u8 = 4;
 /// Lane of parameter gathering. Megatron gathers parameters at the same time as it reduces gradients. The process groups of PyTorch have one stream, so there
 /// the two follow each other.
 const GATHER_LANE: u8 = 1;
@@ -35,6 +37,8 @@ pub(super) struct JobGraph<'a> {
     groups: Vec<Group>,
     slots: Vec<Vec<u32>>,
     purposes: Vec<Purpose>,
+    /// Passes of each pipeline rank in an iteration. Empty unless backward passes are split.
+    orders: Vec<Vec<Slot>>,
     /// Weights of the experts' ranks as destinations of all-to-alls; empty if the load is even.
     shares: Vec<Vec<u64>>,
 }
@@ -49,7 +53,8 @@ impl<'a> JobGraph<'a> {
     ) -> JobGraph<'a> {
         let purposes: Vec<Purpose> = Purpose::ALL.into_iter().filter(|&p| placement.size(p) > 1).collect();
         let (groups, slots) = placement.all(&purposes);
-        JobGraph { plan, layout, iterations, placement, groups, slots, purposes, shares }
+        let orders = if layout.schedule.splits_backward() { pipeline_orders(layout) } else { Vec::new() };
+        JobGraph { plan, layout, iterations, placement, groups, slots, purposes, orders, shares }
     }
 }
 
@@ -99,7 +104,7 @@ impl JobGraph<'_> {
         let is_op = |step: &&PassStep| !matches!(step, PassStep::Comm(_) | PassStep::Kernel { ps: 0, .. });
         let n_ops = |&l: &u16| {
             let layer = &self.plan.layers[l as usize];
-            layer.forward.iter().chain(&layer.backward).filter(is_op).count() as u64
+            layer.forward.iter().chain(&layer.backward).chain(&layer.weights).filter(is_op).count() as u64
         };
         let ops_per_microbatch: u64 = self.plan.chunks(self.layout, pp).flatten().map(n_ops).sum();
         u64::from(self.iterations) * u64::from(self.layout.microbatches()) * ops_per_microbatch
@@ -228,47 +233,93 @@ impl Pen<'_, '_, '_> {
         if sync.gather_step && layout.overlap_param {
             self.gather_params();
         }
+        if layout.schedule.splits_backward() {
+            return self.split_iteration();
+        }
         let mut backwards = vec![0; layout.vpp.max(1) as usize];
         let mut before = vec![None; layout.vpp.max(1) as usize];
-        let warmup = StageSchedule::new(layout, self.rank).warmup as usize;
+        let schedule = StageSchedule::new(layout, self.rank);
+        let warmup = schedule.warmup as usize;
         let mut pairs = Vec::new();
-        let slots = order(layout, self.rank);
+        let slots = schedule.order();
         let steady = warmup..slots.len() - warmup;
-        for (number, slot) in slots.into_iter().enumerate() {
+        for (number, slot) in slots.iter().enumerate() {
+            let backward = slot.pass == PassKind::Backward;
             if steady.contains(&number) && (number - warmup).is_multiple_of(2) {
                 pairs.push(self.writer.next_op());
             }
             if number == steady.end {
                 pairs.push(self.writer.next_op());
             }
-            let gather = sync.gathers(slot.backward, before[slot.chunk as usize].replace(slot.backward));
-            let stage = slot.chunk * layout.pp + self.rank;
-            self.receive(stage, slot.backward);
+            let gather = sync.gathers(backward, before[slot.chunk as usize].replace(backward));
+            let stage = layout.virtual_stage(self.rank, slot.chunk);
+            self.receive(stage, backward);
             let layers = &plan.stages[stage as usize];
             let (gathers, reduces) = plan.stretch[stage as usize];
-            let (forward, backward) = plan.messages[stage as usize];
-            if slot.backward {
+            let (forward_stretch, backward_stretch) = plan.messages[stage as usize];
+            if backward {
                 backwards[slot.chunk as usize] += 1;
                 let last = backwards[slot.chunk as usize] == layout.microbatches();
                 let reduce = sync.reduce_each || last;
-                self.stretch = backward * if reduce { reduces } else { 1.0 };
-                self.backward(layers, reduce && !sync.kept, gather);
+                self.stretch = backward_stretch * if reduce { reduces } else { 1.0 };
+                self.backward(layers, PassKind::Backward, reduce && !sync.kept, gather);
                 self.stretch = 1.0;
                 if sync.kept && last {
                     self.reduce_kept(layers);
                 }
             } else {
                 let overlaps_gather = if sync.kept { gather } else { sync.gather_forward || slot.microbatch == 0 };
-                self.stretch = forward * if overlaps_gather { gathers } else { 1.0 };
+                self.stretch = forward_stretch * if overlaps_gather { gathers } else { 1.0 };
                 self.forward(layers, slot.chunk as usize, gather);
             }
             self.stretch = 1.0;
-            self.send(stage, slot.backward);
+            self.send(stage, backward);
         }
         if pairs.len() == steady.len() / 2 {
             pairs.push(self.writer.next_op());
         }
         self.writer.pairs(pairs);
+        self.finish();
+    }
+
+    /// Writes an iteration whose backward passes are split. PRECONDITION: parameters are not sharded, so no pass gathers any
+    /// (`Layout::check_split_backward`).
+    fn split_iteration(&mut self) {
+        let (plan, layout) = (self.plan, self.graph.layout);
+        let gather_step = Sync::of(layout).gather_step;
+        let mut completed = vec![0; layout.vpp as usize];
+        for slot in &self.graph.orders[self.rank as usize] {
+            let chunk = slot.chunk as usize;
+            let stage = layout.virtual_stage(self.rank, slot.chunk);
+            let layers = &plan.stages[stage as usize];
+            let (gathers, reduces) = plan.stretch[stage as usize];
+            let (forward_stretch, backward_stretch) = plan.messages[stage as usize];
+            let backward = slot.pass.passes_gradients();
+            if slot.pass != PassKind::WeightGrads {
+                self.receive(stage, backward);
+            }
+            match slot.pass {
+                PassKind::Forward => {
+                    let overlaps_gather = gather_step && slot.microbatch == 0;
+                    self.stretch = forward_stretch * if overlaps_gather { gathers } else { 1.0 };
+                    self.forward(layers, chunk, false);
+                }
+                PassKind::Backward | PassKind::InputGrads => {
+                    self.stretch = backward_stretch;
+                    self.backward(layers, slot.pass, false, false);
+                }
+                PassKind::WeightGrads => {
+                    completed[chunk] += 1;
+                    let reduce = completed[chunk] == layout.microbatches();
+                    self.stretch = if reduce { reduces } else { 1.0 };
+                    self.backward(layers, slot.pass, reduce, false);
+                }
+            }
+            self.stretch = 1.0;
+            if slot.pass != PassKind::WeightGrads {
+                self.send(stage, backward);
+            }
+        }
         self.finish();
     }
 
@@ -290,7 +341,8 @@ impl Pen<'_, '_, '_> {
         }
     }
 
-    fn backward(&mut self, layers: &[u16], reduce: bool, gather: bool) {
+    /// Writes a backward pass, or a part of one.
+    fn backward(&mut self, layers: &[u16], pass: PassKind, reduce: bool, gather: bool) {
         let (plan, layout) = (self.plan, self.graph.layout);
         let reversed: Vec<u16> = layers.iter().rev().copied().collect();
         let sync = Sync::of(layout);
@@ -301,7 +353,7 @@ impl Pen<'_, '_, '_> {
         for (i, &l) in reversed.iter().enumerate() {
             self.gather_ahead(&mut sharded, i);
             self.after_gather(l, gather, Phase::Backward);
-            plan.layers[l as usize].backward.iter().for_each(|s| self.step(s, Phase::Backward));
+            plan.layers[l as usize].steps(pass).iter().for_each(|s| self.step(s, Phase::Backward));
             if let Some((_, held)) = next.next_if(|b| b.0 == i) {
                 if layout.overlap_grad {
                     self.reduce(held);
@@ -411,9 +463,17 @@ impl Pen<'_, '_, '_> {
         self.writer.end_iteration();
     }
 
-    /// The neighbour that a pass's input comes from or its output goes to, by virtual stage.
+    /// The rank that a pass's input comes from or its output goes to, by virtual stage. `None` if it is this rank.
     fn peer(&self, stage: u32) -> Option<Peer> {
-        Some(Peer { slot: self.slot(Purpose::Pipeline)?, member: stage % self.graph.layout.pp })
+        let member = self.graph.layout.rank_of_stage(stage);
+        (member != self.rank).then_some(Peer { slot: self.slot(Purpose::Pipeline)?, member })
+    }
+
+    /// The stream of a virtual stage's messages of a kind. In the shape of a V, messages of one kind go both ways, so each virtual stage has its own streams.
+    fn message_stream(&self, stage: u32, lane: u8) -> Stream {
+        let layout = self.graph.layout;
+        let second = layout.schedule.is_v_shaped() && stage >= layout.pp;
+        Stream::comm_lane(Dim::Pp, lane + if second { N_MESSAGE_LANES } else { 0 })
     }
 
     fn receive(&mut self, stage: u32, backward: bool) {
@@ -428,7 +488,7 @@ impl Pen<'_, '_, '_> {
         let lane = if backward { FROM_NEXT } else { FROM_PREVIOUS };
         let name = if backward { "recv-backward" } else { "recv-forward" };
         let message = Message { peer, bytes: self.plan.message_bytes, tag: tag(stage, backward), dim: Dim::Pp };
-        let op = self.writer.recv(name, message, Stream::comm_lane(Dim::Pp, lane), &deps);
+        let op = self.writer.recv(name, message, self.message_stream(stage, lane), &deps);
         let gather = stage_gather(self.plan.gathered_bytes);
         let gathered = self.comm(&gather, &[op]);
         self.pending.push(gathered.unwrap_or(op));
@@ -446,7 +506,7 @@ impl Pen<'_, '_, '_> {
         let lane = if backward { TO_PREVIOUS } else { TO_NEXT };
         let name = if backward { "send-backward" } else { "send-forward" };
         let message = Message { peer, bytes: self.plan.message_bytes, tag: tag(target, backward), dim: Dim::Pp };
-        let op = self.writer.send(name, message, Stream::comm_lane(Dim::Pp, lane), &deps);
+        let op = self.writer.send(name, message, self.message_stream(stage, lane), &deps);
         if !layout.overlap_p2p {
             self.pending.push(op);
         }

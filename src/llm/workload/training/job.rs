@@ -15,9 +15,10 @@ use super::step::{Comm, PassStep, Price, share};
 use crate::collective::CollectiveOp;
 use crate::compute::{
     Among, Dtype, Kernel, KernelRole, LINEAR_OFFSET, LayerKind, LayerStep, Pass, Site, expert_loads, kind_of,
-    layer_steps, optimizer_kernels, shard_kernels,
+    layer_steps, optimizer_kernels, shard_kernels, split_backward,
 };
 use crate::memory;
+use crate::model::pipeline::PassKind;
 use crate::model::{CudaGraph, Framework, Layout, Model, ModelFamily, Recompute, Transformer, model_flops};
 use crate::workload::program::Workload;
 use crate::workload::rules::assemble_matched;
@@ -152,7 +153,7 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
     // Number of layers of each pipeline rank whose activations still go to the host's memory.
     let mut in_host = vec![layout.offload_layers; layout.pp as usize];
     for (stage, n) in layout.chunk_layers(model.layers, model.mtp).into_iter().enumerate() {
-        let in_host = &mut in_host[stage % layout.pp as usize];
+        let in_host = &mut in_host[layout.rank_of_stage(stage as u32) as usize];
         let n_recomputed = layout.recomputed_of(n);
         let kind = |i: u32| {
             let wanted = Kept { whole: i >= n_recomputed, offloaded: *in_host > 0 };
@@ -184,7 +185,7 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
         embedding_bytes: 0,
     };
     // Modules that predict further tokens have their embedding on the last stage.
-    if (model.tied || model.mtp > 0) && layout.pp > 1 {
+    if (model.tied || model.mtp > 0) && !layout.ends_on_one_rank() {
         plan.embedding_bytes = shard::vocab_matrix(model, layout) * layout.bytes.grads as u64;
     }
     plan
@@ -207,7 +208,7 @@ fn offloaded(mut plan: LayerPlan, model: &Transformer, layout: &Layout, price: &
             steps.push(PassStep::Kernel { name: "offload", ps: ps - spent.total() });
         }
     }
-    plan.spent = [price.steps(&plan.forward), price.steps(&plan.backward)];
+    plan.spent = [price.steps(&plan.forward), price.steps(&plan.backward), price.steps(&plan.weights)];
     plan
 }
 
@@ -238,16 +239,23 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
         LayerKind::Logits => shard::head(model, layout),
     };
     let pass = |pass| compose(&layer_steps(model, layout, kind, pass), layout, price);
-    let launches = |pass| launches(&layer_steps(model, layout, kind, pass), layout);
+    let launched = |pass| launches(&layer_steps(model, layout, kind, pass), layout);
+    let splits = layout.schedule.splits_backward();
+    let (backward_steps, weight_steps) = match layer_steps(model, layout, kind, Pass::Backward) {
+        steps if splits => split_backward(steps),
+        steps => (steps, Vec::new()),
+    };
     let mut backward = pass(Pass::Recompute);
-    backward.extend(pass(Pass::Backward));
+    backward.extend(compose(&backward_steps, layout, price));
+    let mut weights: Vec<PassStep> = compose(&weight_steps, layout, price).into_iter().map(named_weights).collect();
     let sync = Sync::of(layout);
     // PyTorch adds to the gradients of earlier micro-batches with kernels of its own.
     if !layout.fused_grad_accumulation || (sync.kept && layout.microbatches() > 1) {
         // The 16-bit gradient is read; the accumulated one is read and written.
         let bytes = (held.dense + held.expert) * (2 + 2 * layout.bytes.grads as u64);
         let ps = price.machine.kernels.kernel_ps(&Kernel::Memory { name: "gradient-accumulate", bytes });
-        backward.push(PassStep::Kernel { name: "gradient-accumulate", ps });
+        let pass = if splits { &mut weights } else { &mut backward };
+        pass.push(PassStep::Kernel { name: "gradient-accumulate", ps });
     }
     let (before, after) = shard_kernels(held.dense + held.expert, layout);
     let steps = |kernels: &[Kernel]| -> Vec<PassStep> {
@@ -273,14 +281,38 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
         };
         wait_from(&mut forward, &steps, is_dispatch, layout, price);
         let again = layer_steps(model, layout, kind, Pass::Recompute);
-        let steps = [again, layer_steps(model, layout, kind, Pass::Backward)].concat();
+        let steps = [again, backward_steps.clone()].concat();
         wait_from(&mut backward, &steps, waits, layout, price);
     }
-    wait_for_host(&mut forward, launches(Pass::Forward) + before_forward, layout, price);
+    wait_for_host(&mut forward, launched(Pass::Forward) + before_forward, layout, price);
     let backward_launches =
-        launches(Pass::Recompute) + launches(Pass::Backward) + (before.len() + after.len()) as u64 * OPERATION;
+        launched(Pass::Recompute) + launches(&backward_steps, layout) + (before.len() + after.len()) as u64 * OPERATION;
     wait_for_host(&mut backward, backward_launches, layout, price);
-    LayerPlan { gathered: steps(&gathered), reduced: steps(&reduced), ..LayerPlan::new(forward, backward, held, price) }
+    let mut plan = LayerPlan::new(forward, backward, held, price);
+    if !weight_steps.is_empty() {
+        wait_for_host(&mut weights, launches(&weight_steps, layout), layout, price);
+        plan.spent[2] = price.steps(&weights);
+        plan.weights = weights;
+    }
+    LayerPlan { gathered: steps(&gathered), reduced: steps(&reduced), ..plan }
+}
+
+/// A step of gradients of weights, under a name of its own.
+fn named_weights(step: PassStep) -> PassStep {
+    let name_of = |name| match name {
+        "attention" => "attention-weights",
+        "mlp" => "mlp-weights",
+        "router" => "router-weights",
+        "shared-experts" => "shared-experts-weights",
+        "logits" => "logits-weights",
+        "prediction" => "prediction-weights",
+        other => other,
+    };
+    match step {
+        PassStep::Kernel { name, ps } => PassStep::Kernel { name: name_of(name), ps },
+        PassStep::Both { name, ps, comm, overlap } => PassStep::Both { name: name_of(name), ps, comm, overlap },
+        PassStep::Comm(comm) => PassStep::Comm(comm),
+    }
 }
 
 /// The host's work for a pass, in hundredths of PyTorch operations ([`issue`]).
@@ -429,21 +461,23 @@ fn stretch(plan: &JobPlan, layout: &Layout, price: &Price) -> (Stretch, Stretch)
     let sync = Sync::of(layout);
     // A kernel that stands for the many kernels of a pass.
     let kernel = Kernel::gemm(4096, 4096, 4096, Dtype::Bf16);
-    let factor = |stage: &[u16], backward: bool, comm_ps: u64, op: CollectiveOp, bytes: u64| {
-        let pass = plan.pass(stage, backward).compute.max(1);
+    let factor = |stage: &[u16], pass: PassKind, comm_ps: u64, op: CollectiveOp, bytes: u64| {
+        let pass = plan.pass(stage, pass).compute.max(1);
         let ratio = comm_ps.min(pass) as f64 / pass as f64;
         price.machine.kernels.stretched_ps(&kernel, pass, op, bytes, ratio) as f64 / pass as f64
     };
-    let sync_factor = |stage: &[u16], backward: bool, comms: [Comm; 2]| {
+    let sync_factor = |stage: &[u16], pass: PassKind, comms: [Comm; 2]| {
         let comm_ps = comms.iter().map(|c| price.comm(c)).sum();
-        factor(stage, backward, comm_ps, comms[0].op, comms[0].bytes)
+        factor(stage, pass, comm_ps, comms[0].op, comms[0].bytes)
     };
+    // The pass after which the gradients of weights are complete.
+    let completing = if layout.schedule.splits_backward() { PassKind::WeightGrads } else { PassKind::Backward };
     let sync_stretch = |stage: &Vec<u16>| {
         let held = plan.held(stage);
         let gathers = layout.overlap_param && (sync.gather_step || sync.gather_forward);
-        let forward = if gathers { sync_factor(stage, false, gather_comms(layout, &held)) } else { 1.0 };
+        let forward = if gathers { sync_factor(stage, PassKind::Forward, gather_comms(layout, &held)) } else { 1.0 };
         let reduces = layout.overlap_grad && !sync.kept;
-        let backward = if reduces { sync_factor(stage, true, reduce_comms(layout, &held)) } else { 1.0 };
+        let backward = if reduces { sync_factor(stage, completing, reduce_comms(layout, &held)) } else { 1.0 };
         (forward, backward)
     };
     // During a pass one message arrives and one leaves, both at once.
@@ -452,8 +486,8 @@ fn stretch(plan: &JobPlan, layout: &Layout, price: &Price) -> (Stretch, Stretch)
             return (1.0, 1.0);
         }
         let message_ps = price.machine.comm.message_ps(plan.message_bytes, price.pipeline_in_server());
-        let message_factor = |backward| factor(stage, backward, message_ps, CollectiveOp::AllToAll, plan.message_bytes);
-        (message_factor(false), message_factor(true))
+        let message_factor = |pass| factor(stage, pass, message_ps, CollectiveOp::AllToAll, plan.message_bytes);
+        (message_factor(PassKind::Forward), message_factor(PassKind::Backward))
     };
     (plan.stages.iter().map(message).collect(), plan.stages.iter().map(sync_stretch).collect())
 }

@@ -5,6 +5,7 @@
 
 use super::step::{PassStep, Price, Spent};
 use crate::model::Layout;
+use crate::model::pipeline::PassKind;
 
 /// Number of parameters that one rank holds, by the ranks that hold copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -30,10 +31,12 @@ impl Held {
 #[derive(Clone, Debug, Default)]
 pub(super) struct LayerPlan {
     pub forward: Vec<PassStep>,
-    /// Steps of the backward pass, including recomputation.
+    /// Steps of the backward pass, including recomputation. If backward passes are split, gradients of weights are in `weights` instead.
     pub backward: Vec<PassStep>,
-    /// Times of the forward and the backward pass.
-    pub spent: [Spent; 2],
+    /// Steps of the gradients of weights; empty unless backward passes are split.
+    pub weights: Vec<PassStep>,
+    /// Times of the forward pass, the backward pass and the gradients of weights.
+    pub spent: [Spent; 3],
     pub held: Held,
     /// Kernels after the parameters were gathered, if they are not part of every pass ([`Sync::kept`]).
     pub gathered: Vec<PassStep>,
@@ -43,8 +46,17 @@ pub(super) struct LayerPlan {
 
 impl LayerPlan {
     pub(super) fn new(forward: Vec<PassStep>, backward: Vec<PassStep>, held: Held, price: &Price) -> LayerPlan {
-        let spent = [price.steps(&forward), price.steps(&backward)];
-        LayerPlan { forward, backward, spent, held, gathered: Vec::new(), reduced: Vec::new() }
+        let spent = [price.steps(&forward), price.steps(&backward), Spent::default()];
+        LayerPlan { forward, backward, spent, held, ..LayerPlan::default() }
+    }
+
+    /// Steps of a pass.
+    pub(super) fn steps(&self, pass: PassKind) -> &[PassStep] {
+        match pass {
+            PassKind::Forward => &self.forward,
+            PassKind::Backward | PassKind::InputGrads => &self.backward,
+            PassKind::WeightGrads => &self.weights,
+        }
     }
 }
 
@@ -72,7 +84,7 @@ pub(super) struct JobPlan {
 impl JobPlan {
     /// Virtual stages of a pipeline rank, by chunk, each as a list of layers.
     pub(super) fn chunks<'a>(&'a self, layout: &'a Layout, rank: u32) -> impl Iterator<Item = &'a [u16]> + 'a {
-        (0..layout.vpp.max(1)).map(move |c| self.stages[(c * layout.pp + rank) as usize].as_slice())
+        (0..layout.vpp.max(1)).map(move |c| self.stages[layout.virtual_stage(rank, c) as usize].as_slice())
     }
 
     /// Parameters of one virtual stage.
@@ -83,10 +95,19 @@ impl JobPlan {
     }
 
     /// Time of one pass through some layers.
-    pub(super) fn pass(&self, layers: &[u16], backward: bool) -> Spent {
+    pub(super) fn pass(&self, layers: &[u16], pass: PassKind) -> Spent {
         let mut spent = Spent::default();
-        layers.iter().for_each(|&l| spent.add(&self.layers[l as usize].spent[usize::from(backward)], 1));
+        layers.iter().for_each(|&l| spent.add(&self.layers[l as usize].spent[time_idx(pass)], 1));
         spent
+    }
+}
+
+/// Index of a pass in lists of times: forward, backward, gradients of weights.
+pub(super) fn time_idx(pass: PassKind) -> usize {
+    match pass {
+        PassKind::Forward => 0,
+        PassKind::Backward | PassKind::InputGrads => 1,
+        PassKind::WeightGrads => 2,
     }
 }
 

@@ -109,8 +109,9 @@ pub(super) fn embedding(model: &Transformer, layout: &Layout) -> Held {
 /// Parameters of the final norm and the output matrix. If the output matrix is tied to the embedding on the same rank, it has no weights of its own. With
 /// modules that predict further tokens, the embedding is added once more, unless it is on the same rank.
 pub(super) fn head(model: &Transformer, layout: &Layout) -> Held {
-    let own = if model.tied && layout.pp == 1 { 0 } else { vocab_matrix(model, layout) };
-    let again = if model.mtp > 0 && !model.tied && layout.pp > 1 { vocab_matrix(model, layout) } else { 0 };
+    let own = if model.tied && layout.ends_on_one_rank() { 0 } else { vocab_matrix(model, layout) };
+    let again =
+        if model.mtp > 0 && !model.tied && !layout.ends_on_one_rank() { vocab_matrix(model, layout) } else { 0 };
     let matrix = own + again;
     let mut held = norm_held(model);
     held.add(&Held { dense: matrix, expert: 0, sequence: 0 });
