@@ -10,6 +10,7 @@ use hyperfold_columns::{NEVER, OwnedTables, Port, Wire, kind, meta, status};
 use hyperfold_engine::cpu;
 use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_network::changes::{NetworkChange, TimedChange};
+use hyperfold_network::transport::LossRecovery;
 
 /// What can be compared of a run.
 #[derive(Debug, PartialEq, Eq)]
@@ -147,6 +148,28 @@ fn engine_and_oracle_agree_on_ultra_ethernet() {
     println!("400 cases: {met:?}");
     assert!(met.lost > 100 && met.recovered > 80 && met.marked > 40 && met.gave_up > 20 && met.cut > 10, "{met:?}");
     assert!(met.credited > 100 && met.credited_ended > 80 && met.pulled_ended > 60, "{met:?}");
+}
+
+/// All networks with senders of Ultra Ethernet, whatever they drew, with mixed entropies.
+#[test]
+fn engine_and_oracle_agree_on_mixed_entropies() {
+    let mut met = Reached::default();
+    let (mut chooses, mut matters) = (0, 0);
+    for seed in random::UEC..random::UEC + 400 {
+        let mut case = random::case(seed);
+        if case.transport.loss_recovery != LossRecovery::Uec {
+            continue;
+        }
+        (case.transport.recycles_paths, case.transport.spray_in_turn) = (true, true);
+        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
+        let mixed = by_oracle(&case);
+        chooses += u32::from(case.paths.iter().any(|paths| paths.data.len() > 1));
+        case.transport.recycles_paths = false;
+        matters += u32::from(by_oracle(&case) != mixed);
+    }
+    println!("{chooses} cases with a choice, {matters} end otherwise in turn; {met:?}");
+    assert!(chooses > 200 && matters > 150, "{chooses} cases with a choice, {matters} end otherwise in turn");
+    assert!(met.lost > 100 && met.recovered > 80 && met.cut > 10, "{met:?}");
 }
 
 #[test]

@@ -140,7 +140,8 @@ pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindo
         }
     }
     transport.recycles_paths = rng.chance(50);
-    transport.spray_in_turn = rng.chance(50) && !transport.recycles_paths;
+    // With both, entropies are mixed.
+    transport.spray_in_turn = rng.chance(50);
     transport.psn_range = rng.pick(&[0, 0, 64, 256]);
     transport.ack_interval = rng.pick(&[1, 4_000, 16_384]);
     (transport.window, transport.var_window, transport.rate_bound) = (false, false, false);

@@ -34,7 +34,7 @@ impl Nic {
 
 /// The path that packet number `number` of a flow takes in this direction.
 pub fn path_of(t: &Transport, flow: u32, number: u32, direction: u32, paths: u32) -> u32 {
-    if !t.spray_in_turn || t.recycles_paths {
+    if !t.spray_in_turn {
         return hash32(flow, number, direction, t.routing_seed) % paths;
     }
     let (round, place) = (number / paths, number % paths);
@@ -141,7 +141,7 @@ impl Sim<'_> {
         let sets_deadline = sender.sets_deadline();
         let seq = sender.next_position();
         let payload = (t.payload as u64).min(sender.message_end(seq) - seq) as u32;
-        let entropy = if t.grade_packets.is_some() { 0 } else { sender.choose_path(t, flow, routes.count(Kind::Data)) };
+        let entropy = if t.grade_packets.is_some() { 0 } else { sender.choose_path(t, flow, routes.count(Kind::Data), seq) };
         let mut packet = Packet {
             seq,
             payload,
