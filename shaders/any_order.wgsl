@@ -30,8 +30,12 @@ fn has_data(tx: u32) -> bool {
 
 // Number of words in `psn_bits` that each queue pair has. Ultra Ethernet has a third set of bits, and words for entropies where they are mixed.
 fn words_of_qp() -> u32 {
-    let words = select(2u, 3u, is_uec()) * exps[exp_row].psn_range / WORD_BITS;
-    return words + select(0u, exps[exp_row].psn_range / BYTES_IN_WORD + MIXED_PENALTY_WORDS + MIXED_KEPT_WORDS, is_mixed());
+    let range = exps[exp_row].psn_range;
+    var words = select(2u, 3u, is_uec()) * range / WORD_BITS;
+    if is_mixed() {
+        words += range / BYTES_IN_WORD + MIXED_WORDS;
+    }
+    return words;
 }
 
 // Word and bit of position `pos` in the receiver's bits of queue pair `f`.

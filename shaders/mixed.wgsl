@@ -19,7 +19,7 @@ const TIMEOUT_PENALTY: u32 = 15u;
 
 // Whether senders choose entropies again and walk over the others, with penalties.
 fn is_mixed() -> bool {
-    return HAS_RARE_PARTS && has_mode(MODE_REPS) && has_mode(MODE_IN_TURN);
+    return HAS_RARE_PARTS && has_modes(MODE_MIXED);
 }
 
 // First word of the entropies of queue pair `f`.
@@ -73,11 +73,18 @@ fn is_clean(f: u32, entropy: u32) -> bool {
     return false;
 }
 
-// The next entropy of the walk of the queue pair in row `tx`.
-fn walk(tx: u32) -> u32 {
-    let step = flow_tx[tx].resent;
-    flow_tx[tx].resent = step + 1lu;
-    return path_of(flow_tx[tx].flow_id, u32(step), 0u, flow_tx[tx].n_paths);
+// Word with the number of the next step of the walk of queue pair `f`.
+fn step_word(f: u32) -> u32 {
+    return kept_first(f) + MIXED_KEPT_WORDS;
+}
+
+// The next entropy of the walk of queue pair `f`.
+fn walk(f: u32) -> u32 {
+    let tx = flow_base + f;
+    let word = step_word(f);
+    let step = psn_bits[word];
+    psn_bits[word] = step + 1u;
+    return path_of(flow_tx[tx].flow_id, step, 0u, flow_tx[tx].n_paths);
 }
 
 // The entropy that the next packet of queue pair `f` takes, without a look at where it is noted: the oldest that is kept, else the next one of the walk without
@@ -97,12 +104,12 @@ fn pick_entropy(f: u32) -> u32 {
         return byte_at(kept_first(f), place) % n_paths;
     }
     for (var k = 0u; k < n_paths; k += 1u) {
-        let entropy = walk(tx);
+        let entropy = walk(f);
         if is_clean(f, entropy) {
             return entropy;
         }
     }
-    return walk(tx);
+    return walk(f);
 }
 
 // The entropy that the packet at position `pos` of queue pair `f` takes. It is noted, for a timeout.

@@ -197,6 +197,8 @@ pub mod mixed {
     pub const KEPT: u32 = 64;
     /// Words with the entropies that are kept, 8 bits each: a ring.
     pub const KEPT_WORDS: u32 = KEPT / 4;
+    /// Number of all these words; the last has the number of the walk's next step.
+    pub const WORDS: u32 = PENALTY_WORDS + KEPT_WORDS + 1;
 }
 
 /// Bits of [`FlowTx::flags`](super::rows::FlowTx::flags).
@@ -233,6 +235,8 @@ pub mod task {
     pub const READY: u32 = 2;
 }
 
+/// Bit of a choice among egress ports (the first word of its place in `paths`) that says that weights of the ports follow, which differ.
+pub const WEIGHED_CHOICE: u32 = 1 << 31;
 /// Bytes of a pause frame on the wire (9 + 20 + 14, as in the reference).
 pub const FRAME_BYTES: u32 = 43;
 /// Maximum number of doublings of the longest pause after NACKs without progress.

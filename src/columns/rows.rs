@@ -506,7 +506,7 @@ rows! {
         rtx_next: u64,
         /// Packets in any order: what is missing below this byte is lost.
         rtx_end: u64,
-        /// Packets in any order: `snd_nxt` when it last sent a packet again. Mixed entropies: steps of the walk so far.
+        /// Packets in any order: `snd_nxt` when it last sent a packet again.
         resent: u64,
         /// Packets in any order: number of packets beyond `snd_una` that have arrived.
         sacked: u32,
@@ -772,14 +772,9 @@ impl Exp {
         if self.modes & mode::UEC == 0 {
             return 2 * self.psn_range;
         }
-        let entropies = if self.is_mixed() { 8 * self.psn_range + 32 * (mixed::PENALTY_WORDS + mixed::KEPT_WORDS) } else { 0 };
+        let entropies =
+            if self.modes & mode::MIXED == mode::MIXED { 8 * self.psn_range + 32 * mixed::WORDS } else { 0 };
         3 * self.psn_range + entropies
-    }
-
-    /// Whether senders choose entropies again and walk over the others, with penalties.
-    #[inline]
-    pub fn is_mixed(&self) -> bool {
-        self.modes & mode::MIXED == mode::MIXED
     }
 
     /// Whether round-trip times are needed.

@@ -178,6 +178,8 @@ pub struct Transport {
     pub recycles_paths: bool,
     /// Adaptive routing: full data packets of queue by which a port's grade rises. `None`: no switch chooses among paths.
     pub grade_packets: Option<u32>,
+    /// Adaptive routing: whether a port gets packets in proportion to the number of paths that it leads to.
+    pub weighs_ports: bool,
     /// Payload of a full data packet.
     pub payload: u32,
     /// Bytes of a data packet on the wire beside its payload.

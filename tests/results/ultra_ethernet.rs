@@ -35,7 +35,10 @@ fn a_permutation_takes_as_long_as_under_htsim() {
     assert!(is_as_htsim(mean[2], [51.128; 2]) && is_as_htsim(slowest[2], [54.672; 2]), "{mean:?} {slowest:?}");
     let trimmed = means(&folder, "drops");
     assert_eq!(trimmed, means(&folder, "retransmissions"), "what is trimmed is sent again, and nothing else");
-    assert!(trimmed[0] > trimmed[1] && trimmed[1] > 0.0 && trimmed[2] == 0.0, "{trimmed:?}, and htsim trims none of mixed");
+    assert!(
+        trimmed[0] > trimmed[1] && trimmed[1] > 0.0 && trimmed[2] == 0.0,
+        "{trimmed:?}, and htsim trims none of mixed"
+    );
     // A queue holds one bandwidth-delay product: 79 packets in 6.5 us.
     let queues = means(&folder, "max_queue_bytes");
     assert!(queues[..2].iter().all(|&bytes| bytes == 328_640.0) && queues[2] < 328_640.0, "{queues:?}");

@@ -94,6 +94,8 @@ macro_rules! for_each_key {
 
             GradePackets "routing.grade_packets" int(1, 1024), D::Int(4), |v| packets(v) && v.is(KeyId::Policy, "adaptive"),
                 "with adaptive: full packets of queue by which a port's grade rises (our choice); a switch draws among the ports of the lowest grade";
+            WeighPorts "routing.weigh_ports" KeyKind::Bool, D::Bool(false), |v| packets(v) && v.is(KeyId::Policy, "adaptive"),
+                "with adaptive: where ports differ in how many paths lie behind them, each gets packets in proportion to that";
             RerouteUs "routing.reroute_us" stepped(0.0, 1e9, 0.000_001), D::Float(1000.0), |v| packets(v) && v.has(KeyId::Outages),
                 "time from a failure or repair until paths avoid or use what failed (our choice: switches report link-down to routing within about a millisecond)";
 

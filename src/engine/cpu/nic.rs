@@ -400,7 +400,7 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     pk.meta = wire | (kind::DATA << meta::KIND_SHIFT) | asks;
     pk.path = tx.path_first;
     pk.in_port = PortIdx::NONE;
-    if uec && e.is_mixed() {
+    if uec && mixed::is_mixed(e) {
         let path = mixed::next_mixed(e, tx, &mut t.psn_bits, f, position);
         pk.meta |= path << meta::ENTROPY_SHIFT;
         pk.path += path * tx.path_len;

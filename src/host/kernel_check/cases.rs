@@ -192,7 +192,7 @@ pub fn rare() -> Vec<KernelCase> {
     }
     late.case.transport.trimming = false;
     late.name += ", not trimmed";
-    drafts.extend([mixed, late]);
+    drafts.extend([mixed, late, weighed(adaptive(pauses(Cc::Dcqcn)))]);
     built(drafts)
 }
 
@@ -200,6 +200,14 @@ pub fn rare() -> Vec<KernelCase> {
 fn adaptive(mut draft: Draft) -> Draft {
     draft.case.transport.grade_packets = Some(2);
     draft.name += ", adaptive routing";
+    draft
+}
+
+/// A case of adaptive routing whose switches weigh their ports. The first path of each flow counts twice.
+fn weighed(mut draft: Draft) -> Draft {
+    draft.case.transport.weighs_ports = true;
+    draft.case.paths.iter_mut().for_each(|paths| paths.data.push(paths.data[0].clone()));
+    draft.name += ", ports weighed";
     draft
 }
 

@@ -165,7 +165,9 @@ impl Entropies {
         loop {
             let entropy = path_of(t, flow, self.step, 0, paths);
             self.step = self.step.wrapping_add(1);
-            let Some(penalty) = self.penalties.get_mut(&entropy).filter(|penalty| **penalty > 0) else { return entropy };
+            let Some(penalty) = self.penalties.get_mut(&entropy).filter(|penalty| **penalty > 0) else {
+                return entropy;
+            };
             if with_penalty == paths {
                 return entropy;
             }

@@ -3,8 +3,9 @@
 //!
 //! What a queue pair knows of its entropies lies in `psn_bits`, behind the bits of positions: see [`mixed`].
 
+use super::any_order::words_of_qp;
 use super::spraying::path_of;
-use hyperfold_columns::{Column, Exp, FlowIdx, FlowTx, kind, meta, mixed};
+use hyperfold_columns::{Column, Exp, FlowIdx, FlowTx, kind, meta, mixed, mode};
 
 /// Number of bytes in a word of `psn_bits`.
 const BYTES_IN_WORD: u32 = 4;
@@ -21,9 +22,15 @@ const TRIM_PENALTY: u32 = 4;
 /// Penalty for a packet that a timeout takes for lost (htsim's).
 const TIMEOUT_PENALTY: u32 = 15;
 
+/// Whether senders choose entropies again and walk over the others, with penalties.
+#[inline]
+pub fn is_mixed(e: &Exp) -> bool {
+    e.modes & mode::MIXED == mode::MIXED
+}
+
 /// First word of the entropies of queue pair `f`.
 fn mixed_first(e: &Exp, f: FlowIdx) -> u32 {
-    f.0 * (e.bits_of_qp() / 32) + 3 * e.psn_range / 32
+    f.0 * words_of_qp(e) + 3 * e.psn_range / 32
 }
 
 /// First word of the penalties of queue pair `f`.
@@ -72,10 +79,16 @@ fn is_clean(e: &Exp, bits: &mut Column<'_, u32>, f: FlowIdx, entropy: u32) -> bo
     false
 }
 
+/// Word with the number of the next step of the walk of queue pair `f`.
+fn step_word(e: &Exp, f: FlowIdx) -> u32 {
+    kept_first(e, f) + mixed::KEPT_WORDS
+}
+
 /// The next entropy of the walk.
-fn walk(e: &Exp, tx: &mut FlowTx) -> u32 {
-    let step = tx.resent as u32;
-    tx.resent += 1;
+fn walk(e: &Exp, tx: &FlowTx, bits: &mut Column<'_, u32>, f: FlowIdx) -> u32 {
+    let word = &mut bits[step_word(e, f) as usize];
+    let step = *word;
+    *word = step.wrapping_add(1);
     path_of(e, tx.flow_id, step, 0, tx.n_paths)
 }
 
@@ -93,12 +106,12 @@ fn pick_entropy(e: &Exp, tx: &mut FlowTx, bits: &mut Column<'_, u32>, f: FlowIdx
         return byte_at(bits, kept_first(e, f), place) % tx.n_paths;
     }
     for _ in 0..tx.n_paths {
-        let entropy = walk(e, tx);
+        let entropy = walk(e, tx, bits, f);
         if is_clean(e, bits, f, entropy) {
             return entropy;
         }
     }
-    walk(e, tx)
+    walk(e, tx, bits, f)
 }
 
 /// The entropy that the packet at `position` of queue pair `f` takes. It is noted, for a timeout.
@@ -138,7 +151,6 @@ pub fn distrust(e: &Exp, tx: &FlowTx, bits: &mut Column<'_, u32>, f: FlowIdx, po
 mod tests {
     use super::*;
     use bytemuck::Zeroable;
-    use hyperfold_columns::mode;
 
     const F: FlowIdx = FlowIdx(1);
 
@@ -167,6 +179,11 @@ mod tests {
             (0..n_packets).filter(|_| self.send(0) == entropy).count()
         }
 
+        /// Steps of the walk so far.
+        fn steps(&self) -> u32 {
+            self.bits[step_word(&self.e, F) as usize]
+        }
+
         /// An answer of this kind with these marks comes, which carries `entropy`.
         fn hear(&mut self, kind: u32, marks: u32, entropy: u32) {
             let word = (kind << meta::KIND_SHIFT) | marks | (entropy << meta::ENTROPY_SHIFT);
@@ -181,7 +198,7 @@ mod tests {
         for entropy in 3..mixed::KEPT + 3 {
             assert_eq!(qp.send(0), entropy);
         }
-        assert_eq!((qp.tx.stage, qp.tx.resent), (0, 0), "the walk has not begun");
+        assert_eq!((qp.tx.stage, qp.steps()), (0, 0), "the walk has not begun");
         qp.hear(kind::NACK, meta::LAST_HOP, 9);
         qp.tx.n_paths = 4;
         assert_eq!(qp.send(0), 1, "a queue pair with fewer paths than it had");
@@ -196,9 +213,9 @@ mod tests {
         assert_eq!(first, [0, 1, 2, 3]);
         for (kind, marks, turns) in [(kind::ACK, meta::CNP, 1), (kind::NACK, meta::CNP, 4), (kind::NACK, 0, 4)] {
             qp.hear(kind, marks, bad);
-            let before = qp.tx.resent;
+            let before = qp.steps();
             assert!(qp.n_with(bad, 40) < 10);
-            assert_eq!(qp.tx.resent - before, 40 + turns, "skipped once for each of its penalty");
+            assert_eq!(qp.steps() - before, 40 + turns, "skipped once for each of its penalty");
             assert_eq!(qp.n_with(bad, 40), 10, "nothing is left of it");
         }
     }
@@ -209,9 +226,9 @@ mod tests {
         let taken = [0, 1, 2, 3].map(|k| qp.send(1000 * k));
         distrust(&qp.e, &qp.tx, &mut qp.bits, F, 2000);
         distrust(&qp.e, &qp.tx, &mut qp.bits, F, 2000);
-        let first = qp.tx.resent;
+        let first = qp.steps();
         qp.n_with(taken[2], 200);
-        assert_eq!(qp.tx.resent - first, 215, "no penalty is larger");
+        assert_eq!(qp.steps() - first, 215, "no penalty is larger");
     }
 
     #[test]
@@ -219,9 +236,9 @@ mod tests {
         let mut qp = QueuePair::with_paths(4);
         (0..4).for_each(|entropy| qp.hear(kind::NACK, 0, entropy));
         qp.send(0);
-        assert_eq!(qp.tx.resent, 5, "four are skipped, and the fifth is taken whatever its penalty");
+        assert_eq!(qp.steps(), 5, "four are skipped, and the fifth is taken whatever its penalty");
         qp.tx.n_paths = 1;
         assert_eq!(qp.send(0), 0);
-        assert_eq!(qp.tx.resent, 5, "no walk over one path");
+        assert_eq!(qp.steps(), 5, "no walk over one path");
     }
 }

@@ -90,7 +90,7 @@ pub fn on_answer(t: &mut Tables, f: FlowIdx, p: PacketIdx) -> UecNews {
     let is_nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
     let marked = pk.meta & meta::CNP != 0;
     let chooses = t.exps[0].modes & mode::REPS != 0 && t.flow_tx[f].n_paths > 1;
-    if chooses && t.exps[0].is_mixed() {
+    if chooses && mixed::is_mixed(&t.exps[0]) {
         mixed::learn(&t.exps[0], &mut t.flow_tx[f], &mut t.psn_bits, f, pk.meta);
     } else if chooses && !marked && (!is_nack || pk.meta & meta::LAST_HOP != 0) {
         keep_entropy(&mut t.flow_tx[f], pk.meta >> meta::ENTROPY_SHIFT);
@@ -151,7 +151,7 @@ pub fn time_out(t: &mut Tables, f: FlowIdx, now: u64) -> bool {
     while position < end {
         if lose(t, f, position) {
             found += 1;
-            if t.exps[0].is_mixed() {
+            if mixed::is_mixed(&t.exps[0]) {
                 mixed::distrust(&t.exps[0], &t.flow_tx[f], &mut t.psn_bits, f, position);
             }
         }
