@@ -23,11 +23,21 @@ fn choose(first: u32, p: u32, now: u64) -> u32 {
         return first;
     }
     let_go();
-    let n = paths[path_base + place];
+    let in_port = packets[packet_base + p].in_port;
+    let pairs = path_base + place + 1u;
+    let n = paths[path_base + place] & ~WEIGHED_CHOICE;
+    let weights = pairs + 2u * n;
+    var weight = ANY_WEIGHT;
+    if (paths[path_base + place] & WEIGHED_CHOICE) != 0u {
+        weight = drawn_weight(pairs, n, in_port, now);
+    }
     var lowest = 0xffffffffu;
     var n_lowest = 0u;
     for (var k = 0u; k < n; k++) {
-        let own_grade = grade(paths[path_base + place + 1u + 2u * k]);
+        if weight != ANY_WEIGHT && paths[weights + k] != weight {
+            continue;
+        }
+        let own_grade = grade(paths[pairs + 2u * k]);
         if own_grade < lowest {
             lowest = own_grade;
             n_lowest = 0u;
@@ -36,11 +46,11 @@ fn choose(first: u32, p: u32, now: u64) -> u32 {
             n_lowest += 1u;
         }
     }
-    let in_port = packets[packet_base + p].in_port;
     var left = hash32(in_port, u32(now & LOW_32), u32(now >> 32u), exps[exp_row].routing_seed) % n_lowest;
-    var pair = path_base + place + 1u;
+    var pair = pairs;
     for (var k = 0u; k < n; k++) {
-        if grade(paths[pair]) == lowest {
+        let is_among = weight == ANY_WEIGHT || paths[weights + k] == weight;
+        if is_among && grade(paths[pair]) == lowest {
             if left == 0u {
                 break;
             }
@@ -51,6 +61,37 @@ fn choose(first: u32, p: u32, now: u64) -> u32 {
     packets[packet_base + p].path = paths[pair + 1u];
     return paths[pair];
 }
+
+// Weight of the ports among which a packet goes on, drawn in proportion to the weights of all that are neither paused nor cut off. If all are, those count that
+// are only paused. The choice's pairs, of `n` ports, are at `pairs`, and the packet came in by `in_port`. PRECONDITION: no port is held.
+fn drawn_weight(pairs: u32, n: u32, in_port: u32, now: u64) -> u32 {
+    let weights = pairs + 2u * n;
+    var best = 0xffffffffu;
+    var sum = 0u;
+    for (var k = 0u; k < n; k++) {
+        let state = grade(paths[pairs + 2u * k]) / PAUSED_GRADE;
+        if state < best {
+            best = state;
+            sum = 0u;
+        }
+        sum += select(0u, paths[weights + k], state == best);
+    }
+    var left = hash32(in_port, u32(now & LOW_32), u32(now >> 32u), exps[exp_row].routing_seed + 1u) % sum;
+    var weight = ANY_WEIGHT;
+    for (var k = 0u; k < n; k++) {
+        if grade(paths[pairs + 2u * k]) / PAUSED_GRADE == best {
+            weight = paths[weights + k];
+            if left < weight {
+                break;
+            }
+            left -= weight;
+        }
+    }
+    return weight;
+}
+
+// No port has this weight; ports of any weight may be chosen.
+const ANY_WEIGHT: u32 = 0u;
 
 // Grade of egress `port`: its queue in whole grades, or more than that. PRECONDITION: no port is held.
 fn grade(port: u32) -> u32 {

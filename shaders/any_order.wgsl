@@ -28,13 +28,21 @@ fn has_data(tx: u32) -> bool {
     return snd_nxt < flow_tx[tx].size && snd_nxt - flow_tx[tx].snd_una < range;
 }
 
+// Number of words in `psn_bits` that each queue pair has. Ultra Ethernet has a third set of bits, and words for entropies where they are mixed.
+fn words_of_qp() -> u32 {
+    let range = exps[exp_row].psn_range;
+    var words = select(2u, 3u, is_uec()) * range / WORD_BITS;
+    if is_mixed() {
+        words += range / BYTES_IN_WORD + MIXED_WORDS;
+    }
+    return words;
+}
+
 // Word and bit of position `pos` in the receiver's bits of queue pair `f`.
 fn receiver_bit(f: u32, pos: u64) -> PsnBit {
     let range = exps[exp_row].psn_range;
     let slot = u32((pos / u64(exp_payload)) % u64(range));
-    // Ultra Ethernet has a third set.
-    let sets = select(2u, 3u, is_uec());
-    return PsnBit(bits_base + f * (sets * range / WORD_BITS) + slot / WORD_BITS, 1u << (slot % WORD_BITS));
+    return PsnBit(bits_base + f * words_of_qp() + slot / WORD_BITS, 1u << (slot % WORD_BITS));
 }
 
 // Word and bit of position `pos` in the sender's bits of queue pair `f`.

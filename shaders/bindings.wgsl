@@ -9,6 +9,11 @@ fn has_mode(bit: u32) -> bool {
     return (exp_modes & bit) != 0u;
 }
 
+// Whether all of the mode bits `bits` of the experiment are set.
+fn has_modes(bits: u32) -> bool {
+    return (exp_modes & bits) == bits;
+}
+
 fn set_flag(bit: u32) {
     atomicOr(&shared_words[shared_base + SHARED_FLAGS], bit);
 }

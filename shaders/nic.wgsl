@@ -406,7 +406,11 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
     packets[pk].in_port = NONE;
     var path = flow_tx[tx].path_first;
     let n_paths = flow_tx[tx].n_paths;
-    if n_paths > 1u && !is_adaptive() {
+    if is_mixed() {
+        let chosen = next_mixed(f, next.seq);
+        meta_word |= chosen << META_ENTROPY_SHIFT;
+        path += chosen * flow_tx[tx].path_len;
+    } else if n_paths > 1u && !is_adaptive() {
         var chosen: u32;
         if HAS_RARE_PARTS && has_mode(MODE_REPS) {
             chosen = next_entropy(tx);

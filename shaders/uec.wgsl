@@ -79,7 +79,9 @@ fn uec_on_answer(f: u32, p: u32) -> UecNews {
     let is_nack = packet_kind(meta_word) == KIND_NACK;
     let keeps = !is_nack || (meta_word & META_LAST_HOP) != 0u;
     let chooses = has_mode(MODE_REPS) && flow_tx[tx].n_paths > 1u;
-    if chooses && (meta_word & META_CNP) == 0u && keeps {
+    if chooses && is_mixed() {
+        learn(f, meta_word);
+    } else if chooses && (meta_word & META_CNP) == 0u && keeps {
         keep_entropy(tx, meta_word >> META_ENTROPY_SHIFT);
     }
     let seq = details[pk].seq;
@@ -144,6 +146,9 @@ fn uec_time_out(f: u32, now: u64) -> bool {
     for (var pos = flow_tx[tx].snd_una; pos < end; pos += u64(exp_payload)) {
         if lose(f, pos) {
             count += 1lu;
+            if is_mixed() {
+                distrust(f, pos);
+            }
         }
     }
     if exp_cc == CC_NSCC {

@@ -52,6 +52,7 @@ macro_rules! for_each_routing_policy {
             "round-robin" |keys| Box::new(round_robin::RoundRobin { seed: keys.seed, max_paths: keys.max_paths }), "packets of a flow take all in turn, from a random one on each time";
             "entropy" |keys| Box::new(entropy::Entropy { seed: keys.seed, count: keys.max_paths }), "packets of a flow take in turn the paths of its entropies, which switches hash";
             "reps" |keys| Box::new(reps::Reps { seed: keys.seed, count: keys.max_paths }), "packets take entropies again whose packets arrived without a mark (REPS)";
+            "mixed" |keys| Box::new(mixed::Mixed { seed: keys.seed, count: keys.max_paths }), "the same, and where no entropy is known to be good, all in turn but for those with a penalty";
             "adaptive" |keys| Box::new(adaptive::Adaptive { seed: keys.seed, max_paths: keys.max_paths }), "each switch sends a packet to one of the ports that lead on with the shortest queues";
             "destination" |keys| Box::new(destination::Destination { seed: keys.seed }), "all flows to a host take one, consecutive hosts the next one (D-mod-k, as InfiniBand routes)";
         }

@@ -92,6 +92,8 @@ pub mod mode {
     pub const UEC: u32 = 1 << 26;
     /// With [`UEC`]: senders choose paths again on which packets arrived without a mark.
     pub const REPS: u32 = 1 << 27;
+    /// Both bits together: paths are chosen again, and where none is kept they come in turn but for those with a penalty.
+    pub const MIXED: u32 = REPS | IN_TURN;
     /// With [`UEC`]: senders need credit from their receivers.
     pub const CREDIT: u32 = 1 << 28;
     /// Switches choose the egress ports of data packets by their queues.
@@ -186,6 +188,19 @@ pub mod psn {
     pub const WANT_MASK: u32 = (1 << 20) - 1;
 }
 
+/// What `psn_bits` has of each queue pair with [`mode::MIXED`](super::bits::mode::MIXED), after its sets of bits: the entropy of each position in the range, 8 bits
+/// each, then these words.
+pub mod mixed {
+    /// Words with the penalty of each entropy, 4 bits each.
+    pub const PENALTY_WORDS: u32 = 256 / 8;
+    /// Number of entropies that are kept to choose them again.
+    pub const KEPT: u32 = 64;
+    /// Words with the entropies that are kept, 8 bits each: a ring.
+    pub const KEPT_WORDS: u32 = KEPT / 4;
+    /// Number of all these words; the last has the number of the walk's next step.
+    pub const WORDS: u32 = PENALTY_WORDS + KEPT_WORDS + 1;
+}
+
 /// Bits of [`FlowTx::flags`](super::rows::FlowTx::flags).
 pub mod qp {
     /// All bytes posted so far are acknowledged.
@@ -220,6 +235,8 @@ pub mod task {
     pub const READY: u32 = 2;
 }
 
+/// Bit of a choice among egress ports (the first word of its place in `paths`) that says that weights of the ports follow, which differ.
+pub const WEIGHED_CHOICE: u32 = 1 << 31;
 /// Bytes of a pause frame on the wire (9 + 20 + 14, as in the reference).
 pub const FRAME_BYTES: u32 = 43;
 /// Maximum number of doublings of the longest pause after NACKs without progress.

@@ -3,7 +3,7 @@
 //! A *link end* is a NIC or a switch port: NICs first, then ports, numbered together (`end = n_nic + port`). A *wire* is one direction of a link,
 //! named by the link end that receives.
 
-use super::bits::{cc, mode};
+use super::bits::{cc, mixed, mode};
 use super::index::{FlowIdx, LinkEndIdx, NicIdx, PacketIdx, PortIdx, SwitchIdx, TaskIdx, indexed_by};
 use super::row::rows;
 
@@ -460,7 +460,8 @@ rows! {
         n_paths: u32,
         /// Number of data packets sent, for spraying.
         n_sent: u32,
-        /// DCQCN, DCTCP: moving average of congestion, in q32. REPS: the paths to choose again, 8 bits each, the oldest in the lowest.
+        /// DCQCN, DCTCP: moving average of congestion, in q32. REPS: the paths to choose again, 8 bits each, the oldest in the lowest. Mixed
+        /// entropies: place of the oldest that is kept.
         alpha: u64,
         /// DCQCN: target rate, in bps. NSCC: bytes since the last quick adaptation.
         target: u64,
@@ -470,8 +471,8 @@ rows! {
         t_dec: u64,
         /// DCQCN: time of the next increase, in ps. NSCC: end of this period of quick adaptation.
         t_inc: u64,
-        /// DCQCN, TIMELY: number of increases since the last decrease. HPCC: number of additive stages since the last multiplicative one. REPS:
-        /// number of paths to choose again.
+        /// DCQCN, TIMELY: number of increases since the last decrease. HPCC: number of additive stages since the last multiplicative one. REPS
+        /// and mixed entropies: number of paths to choose again.
         stage: u32,
         /// Base RTT, in ns.
         base_rtt_ns: u32,
@@ -765,11 +766,15 @@ impl Exp {
     }
 
     /// Number of bits in `psn_bits` that each queue pair has: of packets that its receiver has, of packets that its sender knows to have arrived, and in Ultra
-    /// Ethernet of packets that are lost.
+    /// Ethernet of packets that are lost. Then follows what [`mixed`] says, where entropies are mixed.
     #[inline]
     pub fn bits_of_qp(&self) -> u32 {
-        let sets = if self.modes & mode::UEC == 0 { 2 } else { 3 };
-        sets * self.psn_range
+        if self.modes & mode::UEC == 0 {
+            return 2 * self.psn_range;
+        }
+        let entropies =
+            if self.modes & mode::MIXED == mode::MIXED { 8 * self.psn_range + 32 * mixed::WORDS } else { 0 };
+        3 * self.psn_range + entropies
     }
 
     /// Whether round-trip times are needed.

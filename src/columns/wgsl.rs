@@ -5,7 +5,7 @@
 use std::fmt::{Display, Write};
 
 use super::{CHANGES, FARTHEST, LINEAGE_WORDS, TABLES, Table};
-use super::{cc, flag, kind, meta, mode, psn, qp, status, task};
+use super::{cc, flag, kind, meta, mixed, mode, psn, qp, status, task};
 
 /// Columns whose Rust names are reserved words of WGSL. There they end in an underscore.
 const RESERVED: [&str; 2] = ["meta", "target"];
@@ -152,12 +152,14 @@ pub fn constants() -> String {
     constant(&mut out, "LINK_DOWN", super::LINK_DOWN);
     constant(&mut out, "HOLDS", super::HOLDS);
     constant(&mut out, "EDGE_SIGNAL", super::EDGE_SIGNAL);
+    constant(&mut out, "WEIGHED_CHOICE", super::WEIGHED_CHOICE);
     constant(&mut out, "SHARED_FLAGS", super::SHARED_FLAGS);
     constant(&mut out, "SHARED_FLOWS_LEFT", super::SHARED_FLOWS_LEFT);
     constant(&mut out, "SHARED_HEADER", super::SHARED_HEADER);
     module!(out, "STATUS", status: RUNNING, DONE, NEEDS_PACKETS, TIME_LIMIT, GAVE_UP, VIOLATION, ENDED_BY_HOST);
     module!(out, "FLAG", flag: NEEDS_FRAMES, NEEDS_PACKETS, TO_RETURN, GAVE_UP, OVER_BUFFER, POOL_EMPTY, SIGNALS);
-    module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS, FRESH_QP, NS3_LOSS, SELECTIVE, IN_TURN, PORT_QUEUES, TRIMMING, UEC, REPS, CREDIT, ADAPTIVE);
+    module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS, FRESH_QP, NS3_LOSS, SELECTIVE, IN_TURN, PORT_QUEUES, TRIMMING, UEC, REPS, MIXED, CREDIT, ADAPTIVE);
+    module!(out, "MIXED", mixed: PENALTY_WORDS, KEPT, KEPT_WORDS, WORDS);
     module!(out, "PSN", psn: OFFSET_SHIFT, BYTE_MASK, WANT_MASK);
     module!(out, "CC", cc: NONE, DCQCN, HPCC, TIMELY, DCTCP, SWIFT, NSCC, RCCC);
     module!(out, "KIND", kind: DATA, ACK, NACK, FRAME);

@@ -173,10 +173,13 @@ pub struct Transport {
     pub routing_seed: u32,
     /// Whether packets of a flow take its paths in turn, not at random.
     pub spray_in_turn: bool,
-    /// Whether senders choose paths again on which packets arrived without a mark.
+    /// Whether senders choose paths again on which packets arrived without a mark. With `spray_in_turn` too, entropies are mixed: where none is kept, they come in
+    /// turn but for those with a penalty.
     pub recycles_paths: bool,
     /// Adaptive routing: full data packets of queue by which a port's grade rises. `None`: no switch chooses among paths.
     pub grade_packets: Option<u32>,
+    /// Adaptive routing: whether a port gets packets in proportion to the number of paths that it leads to.
+    pub weighs_ports: bool,
     /// Payload of a full data packet.
     pub payload: u32,
     /// Bytes of a data packet on the wire beside its payload.

@@ -53,7 +53,7 @@ fn registries_names_stand_in_their_line_and_their_file_alone() {
     rust_files(&source(), &mut files);
     // Keys say under which of them they have an effect, and which is the default.
     let may = ["base/registries.rs", "config/spec/key_table.rs"];
-    let shared = ["topology", "random", "rail", "spread", "packed", "priority", "destination", "reps"];
+    let shared = ["topology", "random", "rail", "spread", "packed", "priority", "destination", "reps", "mixed"];
     for (kind, name, module) in lines() {
         // Words that other keys or messages have, too.
         if shared.contains(&name.as_str()) {

@@ -10,6 +10,7 @@ use hyperfold_columns::{NEVER, OwnedTables, Port, Wire, kind, meta, status};
 use hyperfold_engine::cpu;
 use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_network::changes::{NetworkChange, TimedChange};
+use hyperfold_network::transport::LossRecovery;
 
 /// What can be compared of a run.
 #[derive(Debug, PartialEq, Eq)]
@@ -149,19 +150,47 @@ fn engine_and_oracle_agree_on_ultra_ethernet() {
     assert!(met.credited > 100 && met.credited_ended > 80 && met.pulled_ended > 60, "{met:?}");
 }
 
+/// All networks with senders of Ultra Ethernet, whatever they drew, with mixed entropies. Those drawn for adaptive routing have several paths for most flows.
+#[test]
+fn engine_and_oracle_agree_on_mixed_entropies() {
+    let mut met = Reached::default();
+    let (mut chooses, mut matters) = (0, 0);
+    for seed in (random::UEC..random::UEC + 200).chain(random::ADAPTIVE..random::ADAPTIVE + 400) {
+        let mut case = random::case(seed);
+        case.transport.grade_packets = None;
+        if case.transport.loss_recovery != LossRecovery::Uec {
+            continue;
+        }
+        (case.transport.recycles_paths, case.transport.spray_in_turn) = (true, true);
+        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
+        let mixed = by_oracle(&case);
+        chooses += u32::from(case.paths.iter().any(|paths| paths.data.len() > 1));
+        case.transport.recycles_paths = false;
+        matters += u32::from(by_oracle(&case) != mixed);
+    }
+    println!("{chooses} cases with a choice, {matters} end otherwise in turn; {met:?}");
+    assert!(chooses > 80 && matters > 50, "{chooses} cases with a choice, {matters} end otherwise in turn");
+    assert!(met.lost > 60 && met.recovered > 40 && met.cut > 10, "{met:?}");
+}
+
 #[test]
 fn engine_and_oracle_agree_on_adaptive_routing() {
     let mut met = Reached::default();
-    let (mut chooses, mut matters) = (0, 0);
+    let (mut chooses, mut matters, mut weighs) = (0, 0, 0);
     for seed in random::ADAPTIVE..random::ADAPTIVE + 400 {
         let mut case = random::case(seed);
         met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
         let chosen = by_oracle(&case);
         chooses += u32::from(case.paths.iter().any(|paths| paths.data.len() > 1));
+        case.transport.weighs_ports = !case.transport.weighs_ports;
+        weighs += u32::from(by_oracle(&case) != chosen);
         case.transport.grade_packets = None;
         matters += u32::from(by_oracle(&case) != chosen);
     }
-    println!("400 cases: {chooses} with a choice, {matters} end otherwise without; {met:?}");
+    println!(
+        "400 cases: {chooses} with a choice, {matters} end otherwise without, {weighs} with weights or without; {met:?}"
+    );
+    assert!(weighs > 40, "{weighs} cases depend on weights");
     assert!(chooses > 250 && matters > 200, "{chooses} cases with a choice, {matters} end otherwise without");
     assert!(met.paused > 20 && met.lost > 40 && met.outlived > 5, "{met:?}");
 }

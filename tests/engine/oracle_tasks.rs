@@ -9,6 +9,7 @@ use crate::support::{engine, graphs, random_tasks};
 use hyperfold_columns::{NEVER, status};
 use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_llm::workload::tasks::{QueuePair, TaskGraph, Work};
+use hyperfold_network::transport::LossRecovery;
 
 /// What can be compared of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -276,4 +277,21 @@ fn soak_engine_and_oracle_agree_on_task_graphs() {
     println!(
         "{seeds} task graphs agree, as many with packets in any order, with links that fail, with slow links, with queues of ports, and with adaptive routing"
     );
+}
+
+/// All graphs with senders of Ultra Ethernet, whatever they drew, with mixed entropies.
+#[test]
+fn engine_and_oracle_agree_on_task_graphs_with_mixed_entropies() {
+    let mut met = Reached::default();
+    for seed in UEC..UEC + 400 {
+        let mut case = random_tasks::case(seed);
+        let transport = &mut case.case.transport;
+        if transport.loss_recovery == LossRecovery::Uec {
+            (transport.recycles_paths, transport.spray_in_turn) = (true, true);
+            let seen = compare(&case, &format!("seed {seed}"), &[1 + seed % 3]);
+            met.note(reach(&case, &seen));
+        }
+    }
+    println!("400 graphs: {met:?}");
+    assert!(met.lost > 60 && met.recovered > 40 && met.marked > 40 && met.gave_up > 5, "{met:?}");
 }

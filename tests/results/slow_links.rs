@@ -200,3 +200,22 @@ fn what_knows_one_rate_only_says_so() {
     let (times, by_classes) = said(&["fidelity.mode=flow", "fidelity.join=ranks"]);
     assert!(times[1] > 1.1 * times[0] && by_classes.contains(joined), "{times:?} {by_classes}");
 }
+
+/// A switch of the second tier has lost half of its links. Switches that weigh their ports send it half as much; where no link is lost, weights change no byte.
+#[test]
+fn weighed_ports_send_less_to_a_switch_that_has_lost_links() {
+    let (folder, said, code) = Folder::with_run(
+        "name = \"weighed\"\n[base]\ncluster = { gpus = 128, gpus_per_server = 1 }\n\
+         topology = { kind = \"fat-tree\", k = 8, link_gbps = 400, link_delay_ns = 500 }\n\
+         workload = { kind = \"traffic\", pattern = \"permutation\", bytes = 1000000 }\n\
+         transport = { cc = \"dcqcn\", loss_recovery = \"selective\", packet_threshold = 500, psn_range = 4096, payload_bytes = 4096 }\n\
+         routing.policy = \"adaptive\"\n\
+         [axes]\n\"topology.outages\" = [\"\", [\"agg0 core0\", \"agg0 core1\"]]\n\"routing.weigh_ports\" = [false, true]\n",
+    );
+    assert_eq!(code, 0, "{said}");
+    let slowest = folder.numbers("results", "fct_max_ns");
+    assert_eq!(slowest[0], slowest[1], "all ports are alike");
+    assert!(slowest[3] < 0.9 * slowest[2] && slowest[3] < 1.25 * slowest[0], "{slowest:?}");
+    let queues = folder.numbers("results", "max_queue_bytes");
+    assert!(queues[3] < 0.7 * queues[2], "{queues:?}");
+}

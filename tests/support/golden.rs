@@ -288,6 +288,7 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         spray_in_turn: false,
         recycles_paths: false,
         grade_packets: None,
+        weighs_ports: false,
         psn_range: 0,
         packet_threshold: 0,
         cnp_interval_ps: 0,

@@ -96,8 +96,12 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
     if (UEC..ADAPTIVE).contains(&seed) || seed >= ADAPTIVE && rng.chance(30) {
         port_queues(&mut rng, &mut transport, &mut rtt);
     }
+    let mut paths = paths;
     if seed >= ADAPTIVE {
         adaptive(&mut rng, &mut transport);
+        if transport.weighs_ports {
+            repeat_paths(&mut rng, &mut paths);
+        }
     }
     let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
     if (CHANGES..SLOW).contains(&seed) || seed >= SLOW && rng.chance(20) {
@@ -140,7 +144,8 @@ pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindo
         }
     }
     transport.recycles_paths = rng.chance(50);
-    transport.spray_in_turn = rng.chance(50) && !transport.recycles_paths;
+    // With both, entropies are mixed.
+    transport.spray_in_turn = rng.chance(50);
     transport.psn_range = rng.pick(&[0, 0, 64, 256]);
     transport.ack_interval = rng.pick(&[1, 4_000, 16_384]);
     (transport.window, transport.var_window, transport.rate_bound) = (false, false, false);
@@ -217,10 +222,21 @@ pub fn break_links(rng: &mut Rng, case: &mut Case) {
 /// Makes switches choose among paths, and most receivers take packets in any order.
 pub fn adaptive(rng: &mut Rng, transport: &mut Transport) {
     transport.grade_packets = Some(rng.pick(&[1, 1, 2, 4, 20]) as u32);
+    transport.weighs_ports = rng.chance(50);
     // Paths are those of the switches' choice.
     transport.recycles_paths = false;
     if transport.loss_recovery != LossRecovery::Uec && rng.chance(60) {
         any_order(rng, transport);
+    }
+}
+
+/// Lists some paths of data several times, so that ports have different weights.
+fn repeat_paths(rng: &mut Rng, paths: &mut [FlowPaths]) {
+    for data in paths.iter_mut().map(|paths| &mut paths.data) {
+        for _ in 0..rng.range(0, 3) {
+            let again = data[rng.range(0, data.len() as u64 - 1) as usize].clone();
+            data.push(again);
+        }
     }
 }
 
@@ -523,6 +539,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         spray_in_turn: false,
         recycles_paths: false,
         grade_packets: None,
+        weighs_ports: false,
         psn_range: 0,
         packet_threshold: 0,
         cnp_interval_ps: rng.pick(&[0, 0, 4_000_000, 50_000_000]),

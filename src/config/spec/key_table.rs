@@ -89,11 +89,13 @@ macro_rules! for_each_key {
                 concat!("how packets choose among shortest paths: ", for_each_routing_policy!(words), "; as a file says");
             RoutingSeed "routing.seed" int(0, u32::MAX as i64), D::Int(1), |v| !v.is(KeyId::Policy, "file"), "seed of ECMP's hash (1: the reference's own), of spraying and of adaptive routing's draws";
             RoutingPath "routing.path" KeyKind::Path, D::None("required with policy = \"file\""), |v| v.is(KeyId::Policy, "file"), "routes file";
-            MaxPaths "routing.max_paths" int(1, 65536), D::Int(64), |v| ["spray", "round-robin", "adaptive", "entropy", "reps"].iter().any(|policy| v.is(KeyId::Policy, policy)),
-                "most paths a flow is sprayed over, or switches choose among; with entropy and reps the number of entropies of a flow, at most 256";
+            MaxPaths "routing.max_paths" int(1, 65536), D::Int(64), |v| ["spray", "round-robin", "adaptive", "entropy", "reps", "mixed"].iter().any(|policy| v.is(KeyId::Policy, policy)),
+                "most paths a flow is sprayed over, or switches choose among; with entropy, reps and mixed the number of entropies of a flow, at most 256";
 
             GradePackets "routing.grade_packets" int(1, 1024), D::Int(4), |v| packets(v) && v.is(KeyId::Policy, "adaptive"),
                 "with adaptive: full packets of queue by which a port's grade rises (our choice); a switch draws among the ports of the lowest grade";
+            WeighPorts "routing.weigh_ports" KeyKind::Bool, D::Bool(false), |v| packets(v) && v.is(KeyId::Policy, "adaptive"),
+                "with adaptive: where ports differ in how many paths lie behind them, each gets packets in proportion to that";
             RerouteUs "routing.reroute_us" stepped(0.0, 1e9, 0.000_001), D::Float(1000.0), |v| packets(v) && v.has(KeyId::Outages),
                 "time from a failure or repair until paths avoid or use what failed (our choice: switches report link-down to routing within about a millisecond)";
 

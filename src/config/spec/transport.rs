@@ -72,6 +72,7 @@ impl Config {
             spray_in_turn: false,
             recycles_paths: false,
             grade_packets: None,
+            weighs_ports: false,
             payload: v.int(KeyId::PayloadBytes) as u32,
             data_overhead: match cc {
                 Cc::Hpcc => 90,

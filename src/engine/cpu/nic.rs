@@ -10,7 +10,7 @@ use super::math::tx_time;
 use super::task;
 use super::transport::spraying::{next_entropy, path_of};
 use super::transport::stream::{is_uec, next_start, takes_any_order, takes_credit};
-use super::transport::{any_order, credit, queue_pair, receiver, selective, sender, uec};
+use super::transport::{any_order, credit, mixed, queue_pair, receiver, selective, sender, uec};
 use hyperfold_columns::{
     Exp, FlowIdx, FlowTx, FoldTrace, HOLDS, NEVER, NONE, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta,
     mode, qp,
@@ -382,6 +382,7 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     let uec = is_uec(&t.exps[0]);
     let asks = if uec { uec::asks(&t.exps[0], &t.flow_tx[f]) } else { 0 };
     let (mut seq, payload) = next_packet(t, f);
+    let position = seq;
     let e = &t.exps[0];
     let row = &mut t.nics[n];
     let tx = &mut t.flow_tx[f];
@@ -399,7 +400,11 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     pk.meta = wire | (kind::DATA << meta::KIND_SHIFT) | asks;
     pk.path = tx.path_first;
     pk.in_port = PortIdx::NONE;
-    if tx.n_paths > 1 && e.modes & mode::ADAPTIVE == 0 {
+    if uec && mixed::is_mixed(e) {
+        let path = mixed::next_mixed(e, tx, &mut t.psn_bits, f, position);
+        pk.meta |= path << meta::ENTROPY_SHIFT;
+        pk.path += path * tx.path_len;
+    } else if tx.n_paths > 1 && e.modes & mode::ADAPTIVE == 0 {
         let path = if e.modes & mode::REPS == 0 {
             path_of(e, tx.flow_id, tx.n_sent, 0, tx.n_paths)
         } else {

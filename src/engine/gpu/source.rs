@@ -19,7 +19,7 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 28] = [
+const FILES: [&str; 29] = [
     include_str!("../../../shaders/bindings.wgsl"),
     include_str!("../../../shaders/math.wgsl"),
     include_str!("../../../shaders/key.wgsl"),
@@ -34,6 +34,7 @@ const FILES: [&str; 28] = [
     include_str!("../../../shaders/queue_pair.wgsl"),
     include_str!("../../../shaders/spraying.wgsl"),
     include_str!("../../../shaders/stream.wgsl"),
+    include_str!("../../../shaders/mixed.wgsl"),
     include_str!("../../../shaders/any_order.wgsl"),
     include_str!("../../../shaders/selective.wgsl"),
     include_str!("../../../shaders/answers.wgsl"),

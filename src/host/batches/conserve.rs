@@ -172,7 +172,7 @@ fn bits(t: &Tables) -> Result<(), Violation> {
         let (placed, known) = (count(&bits[..words]), count(&bits[words..2 * words]));
         let spread = ((tx.snd_nxt - tx.snd_una) / t.exps[0].payload as u64) as u32;
         let behind = ((rx.expected - tx.snd_una) / t.exps[0].payload as u64) as u32;
-        let lost_differs = bits.get(2 * words..).is_some_and(|lost| !lost.is_empty() && count(lost) != tx.lost);
+        let lost_differs = bits.get(2 * words..3 * words).is_some_and(|lost| count(lost) != tx.lost);
         if lost_differs
             || placed != rx.beyond
             || known != tx.sacked

@@ -156,7 +156,7 @@ fn in_any_order(mut draft: Draft) -> Draft {
     draft
 }
 
-/// Cases of the kernels' rare parts. Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again, drops without trimming, messages of a
+/// Cases of the kernels' rare parts. Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again or mixed, drops without trimming, messages of a
 /// task graph, and receiver credit with and without a window. Ports with queues of their own under another congestion control. Adaptive routing with a shared
 /// buffer, with pauses, and with queues of ports.
 pub fn rare() -> Vec<KernelCase> {
@@ -185,6 +185,14 @@ pub fn rare() -> Vec<KernelCase> {
     let chosen = [any_order(Cc::Swift), pauses(Cc::Dcqcn), trims()].map(adaptive);
     let mut drafts = vec![trims(), recycling, dropping, messages, other, resumed, both, alone, pulled];
     drafts.extend(chosen);
+    let [mut mixed, mut late] = [trims(), trims()];
+    for draft in [&mut mixed, &mut late] {
+        (draft.case.transport.recycles_paths, draft.case.transport.spray_in_turn) = (true, true);
+        draft.name += ", entropies mixed";
+    }
+    late.case.transport.trimming = false;
+    late.name += ", not trimmed";
+    drafts.extend([mixed, late, weighed(adaptive(pauses(Cc::Dcqcn)))]);
     built(drafts)
 }
 
@@ -192,6 +200,14 @@ pub fn rare() -> Vec<KernelCase> {
 fn adaptive(mut draft: Draft) -> Draft {
     draft.case.transport.grade_packets = Some(2);
     draft.name += ", adaptive routing";
+    draft
+}
+
+/// A case of adaptive routing whose switches weigh their ports. The first path of each flow counts twice.
+fn weighed(mut draft: Draft) -> Draft {
+    draft.case.transport.weighs_ports = true;
+    draft.case.paths.iter_mut().for_each(|paths| paths.data.push(paths.data[0].clone()));
+    draft.name += ", ports weighed";
     draft
 }
 

@@ -151,6 +151,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     transport.spray_in_turn = policy.takes_turns();
     transport.recycles_paths = policy.recycles();
     transport.grade_packets = policy.is_adaptive().then(|| config.values.int(KeyId::GradePackets) as u32);
+    transport.weighs_ports = policy.is_adaptive() && config.values.bool(KeyId::WeighPorts);
     let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
     let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());
     let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());

@@ -63,7 +63,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     t.exps.push(header(case, &rates, step));
     nics(&mut t, case, &ends);
     switches(&mut t, case, &ends, &rates)?;
-    let mut choices = PathChoices::default();
+    let mut choices = PathChoices::new(case.transport.weighs_ports);
     let flow_rows = flows(&mut t, case, &ends, &mut choices)?;
     if let Some(g) = case.graph {
         let owners = owners(net, &ends);

@@ -1,19 +1,26 @@
 //! The paths of data as a graph of choices, from which switches of adaptive routing read where a packet may go.
 //!
 //! A choice is a number `n` in the column `paths`, followed by `n` pairs: an egress port of the switch that chooses, and the place of the choice at the next
-//! switch. At the end of a path is a choice of `n = 0`. Flows with the same way ahead of them share its choices.
+//! switch. At the end of a path is a choice of `n = 0`. Flows with the same way ahead of them share its choices. Where ports are weighed and their weights differ,
+//! `n` has the bit [`WEIGHED_CHOICE`], and `n` weights follow the pairs: numbers of paths that begin with the ports.
 
 use std::collections::HashMap;
 
-use hyperfold_columns::{OwnedTables, PortIdx};
+use hyperfold_columns::{OwnedTables, PortIdx, WEIGHED_CHOICE};
 
-/// The choices that an experiment's tables have so far, by their pairs.
+/// The choices that an experiment's tables have so far, by their pairs and by their weights, if these differ.
 #[derive(Default)]
 pub(super) struct PathChoices {
-    places: HashMap<Vec<(PortIdx, u32)>, u32>,
+    weighs_ports: bool,
+    places: HashMap<(Vec<(PortIdx, u32)>, Vec<u32>), u32>,
 }
 
 impl PathChoices {
+    /// No choices yet. `weighs_ports`: whether ports have weights.
+    pub(super) fn new(weighs_ports: bool) -> Self {
+        PathChoices { weighs_ports, ..PathChoices::default() }
+    }
+
     /// Adds the paths of a flow, each the egress ports of the switches that it crosses; all have the same length. Returns the place of the first choice.
     pub(super) fn add(&mut self, t: &mut OwnedTables, paths: &[Vec<PortIdx>]) -> u32 {
         let all: Vec<&[PortIdx]> = paths.iter().map(Vec::as_slice).collect();
@@ -31,12 +38,19 @@ impl PathChoices {
             }
         }
         let pairs: Vec<(PortIdx, u32)> = ways.iter().map(|(port, rests)| (*port, self.choice(t, rests))).collect();
-        if let Some(&place) = self.places.get(&pairs) {
+        let mut weights: Vec<u32> = ways.iter().map(|(_, rests)| rests.len() as u32).collect();
+        if !self.weighs_ports || weights.iter().all(|&weight| weight == weights[0]) {
+            weights.clear();
+        }
+        let key = (pairs, weights);
+        if let Some(&place) = self.places.get(&key) {
             return place;
         }
+        let (pairs, weights) = &key;
         let place = t.paths.len() as u32;
-        t.paths.push(PortIdx::new(pairs.len()));
+        t.paths.push(PortIdx(pairs.len() as u32 | if weights.is_empty() { 0 } else { WEIGHED_CHOICE }));
         t.paths.extend(pairs.iter().flat_map(|&(port, next)| [port, PortIdx(next)]));
+        t.paths.extend(weights.iter().map(|&weight| PortIdx(weight)));
         if let [(port, _), _, ..] = pairs[..] {
             let switch = t.ports[port].switch_idx;
             t.switches[switch].chooses = 1;
@@ -45,7 +59,7 @@ impl PathChoices {
             // Whoever looks at the end of a path may read what would be the first port.
             t.paths.push(PortIdx::NONE);
         }
-        self.places.insert(pairs, place);
+        self.places.insert(key, place);
         place
     }
 }
@@ -94,6 +108,24 @@ mod tests {
         assert_eq!(choices.add(&mut t, &[path([0, 4, 8]), path([1, 6, 8])]), first);
         let chooses: Vec<u32> = t.switches.iter().map(|s| s.chooses).collect();
         assert_eq!(chooses, [1, 1, 0, 0, 0, 0]);
+    }
+
+    #[test]
+    fn ports_that_lead_to_more_paths_weigh_more() {
+        let ways = [[0, 2, 8], [0, 3, 8], [1, 4, 8]].map(|ports| ports.map(PortIdx).to_vec());
+        let equal_ways = [[0, 2, 8], [1, 4, 8]].map(|ports| ports.map(PortIdx).to_vec());
+        let mut t = tables(12);
+        let mut choices = PathChoices::new(true);
+        let word = |t: &OwnedTables, k: u32| t.paths[k as usize].0;
+        let first = choices.add(&mut t, &ways);
+        assert_eq!([word(&t, first), word(&t, first + 5), word(&t, first + 6)], [2 | WEIGHED_CHOICE, 2, 1]);
+        let words = t.paths.len();
+        let equal = choices.add(&mut t, &equal_ways);
+        assert_eq!(word(&t, equal), 2, "no weights where they are alike");
+        assert_eq!(t.paths.len() - words, 5 + 3, "a choice of two ports, and of one at the next switch");
+        let mut t = tables(12);
+        let first = PathChoices::new(false).add(&mut t, &ways);
+        assert_eq!(word(&t, first), 2);
     }
 
     #[test]

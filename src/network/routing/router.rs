@@ -35,7 +35,8 @@ pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
         false
     }
 
-    /// Whether senders choose paths again on which packets arrived without a mark.
+    /// Whether senders choose paths again on which packets arrived without a mark. If packets take paths in turn too, that is where none is kept: they skip
+    /// paths with a penalty, for packets that were marked, trimmed or late.
     fn recycles(&self) -> bool {
         false
     }

@@ -64,16 +64,20 @@ impl Routes {
 
     /// Where data on path `number` can go on after `hop` arcs: each next arc with the first path that leads there, among those that the flow had when the packet
     /// was made and that are the same up to there.
-    pub fn ways_on(&self, number: u32, hop: usize) -> Vec<(ArcIdx, u32)> {
+    pub fn ways_on(&self, number: u32, hop: usize) -> Vec<Way> {
         let direction = &self.data;
         let known_then = direction.starts.iter().rev().find(|&&start| start <= number as usize);
         let start = *known_then.expect("paths come in sets");
         let end = direction.starts.iter().copied().find(|&later| later > start).unwrap_or(direction.all.len());
         let so_far = &direction.all[number as usize][..hop];
-        let mut ways: Vec<(ArcIdx, u32)> = Vec::new();
+        let mut ways: Vec<Way> = Vec::new();
         for (path, number) in direction.all[start..end].iter().zip(start as u32..) {
-            if path.starts_with(so_far) && !ways.iter().any(|(arc, _)| *arc == path[hop]) {
-                ways.push((path[hop], number));
+            if !path.starts_with(so_far) {
+                continue;
+            }
+            match ways.iter_mut().find(|way| way.arc == path[hop]) {
+                Some(way) => way.n_paths += 1,
+                None => ways.push(Way { arc: path[hop], path: number, n_paths: 1 }),
             }
         }
         ways
@@ -83,6 +87,16 @@ impl Routes {
     pub fn path(&self, kind: Kind, number: u32) -> &[ArcIdx] {
         &self.direction(kind).all[number as usize]
     }
+}
+
+/// An arc by which data goes on.
+#[derive(Clone, Debug)]
+pub struct Way {
+    pub arc: ArcIdx,
+    /// Number of the first path that takes it.
+    pub path: u32,
+    /// Number of the paths that take it.
+    pub n_paths: u32,
 }
 
 /// What is left of an experiment's changes.

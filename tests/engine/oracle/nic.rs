@@ -34,7 +34,7 @@ impl Nic {
 
 /// The path that packet number `number` of a flow takes in this direction.
 pub fn path_of(t: &Transport, flow: u32, number: u32, direction: u32, paths: u32) -> u32 {
-    if !t.spray_in_turn || t.recycles_paths {
+    if !t.spray_in_turn {
         return hash32(flow, number, direction, t.routing_seed) % paths;
     }
     let (round, place) = (number / paths, number % paths);
@@ -141,7 +141,8 @@ impl Sim<'_> {
         let sets_deadline = sender.sets_deadline();
         let seq = sender.next_position();
         let payload = (t.payload as u64).min(sender.message_end(seq) - seq) as u32;
-        let entropy = if t.grade_packets.is_some() { 0 } else { sender.choose_path(t, flow, routes.count(Kind::Data)) };
+        let entropy =
+            if t.grade_packets.is_some() { 0 } else { sender.choose_path(t, flow, routes.count(Kind::Data), seq) };
         let mut packet = Packet {
             seq,
             payload,
@@ -183,19 +184,30 @@ impl Sim<'_> {
         if ways.len() == 1 {
             return;
         }
-        let grades: Vec<_> = ways
+        let number = self.ports[packet.in_port as usize].number;
+        let draw = |seed: u32| hash32(number, self.now as u32, (self.now >> 32) as u32, seed) as usize;
+        let mut graded: Vec<_> = ways
             .iter()
-            .map(|(arc, _)| {
-                let port = &self.ports[*arc as usize];
-                (port.down, port.paused, port.queue_bytes / grade_bytes)
+            .map(|way| {
+                let port = &self.ports[way.arc as usize];
+                ((port.down, port.paused), port.queue_bytes / grade_bytes, way)
             })
             .collect();
-        let lowest = grades.iter().min().expect("a path leads on");
-        let best: Vec<_> = ways.iter().zip(&grades).filter(|(_, grade)| *grade == lowest).collect();
-        let number = self.ports[packet.in_port as usize].number;
-        let draw = hash32(number, self.now as u32, (self.now >> 32) as u32, t.routing_seed) as usize;
-        let ((_, path), _) = best[draw % best.len()];
-        packet.path = *path;
+        let are_equal = ways.iter().all(|way| way.n_paths == ways[0].n_paths);
+        if t.weighs_ports && !are_equal {
+            let best = graded.iter().map(|(state, ..)| *state).min();
+            // Each port as often as its weight says.
+            let tickets: Vec<u32> = graded
+                .iter()
+                .filter(|(state, ..)| Some(*state) == best)
+                .flat_map(|(.., way)| std::iter::repeat_n(way.n_paths, way.n_paths as usize))
+                .collect();
+            let weight = tickets[draw(t.routing_seed.wrapping_add(1)) % tickets.len()];
+            graded.retain(|(.., way)| way.n_paths == weight);
+        }
+        let lowest = graded.iter().map(|(state, grade, _)| (*state, *grade)).min().expect("a path leads on");
+        graded.retain(|(state, grade, _)| (*state, *grade) == lowest);
+        packet.path = graded[draw(t.routing_seed) % graded.len()].2.path;
     }
 
     /// A packet arrived at the host that `nic` belongs to.

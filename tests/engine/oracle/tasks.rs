@@ -6,7 +6,6 @@ use hyperfold_llm::workload::tasks::Target;
 use hyperfold_network::topology::ArcIdx;
 
 use super::graph::{Expanded, GateSpec, TaskSpec};
-use super::uec::Entropies;
 use super::{Event, Lineage, Sim};
 
 /// When what became of a task; `None`: never.
@@ -216,7 +215,7 @@ impl Sim<'_> {
         if used && self.tasks.fresh {
             sender.rate = sender.rate_max;
             sender.cc.renew(&self.case.transport, sender.rate_max, sender.rtt_ps);
-            sender.entropies = Entropies::default();
+            sender.entropies.forget_good_ones();
         } else if used && sender.snd_una >= sender.size {
             sender.cc.resume();
         }

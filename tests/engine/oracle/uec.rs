@@ -2,7 +2,7 @@
 //!
 //! Positions are sequence numbers of packets: multiples of the payload.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hyperfold_network::topology::ArcIdx;
 use hyperfold_network::transport::Transport;
@@ -14,8 +14,12 @@ use super::port::{Kind, Packet, Trim};
 use super::sender::Sender;
 use super::{Case, Sim};
 
-/// Most entropies that a queue pair remembers.
+/// Most entropies that a queue pair remembers, with REPS and where they are mixed.
 const ENTROPIES: usize = 8;
+const MIXED_ENTROPIES: usize = 64;
+
+/// The largest penalty of an entropy.
+const LARGEST_PENALTY: u32 = 15;
 
 /// What an answer tells of the packet that it answers, and of others.
 #[derive(Clone, Debug, Default)]
@@ -106,11 +110,11 @@ impl Books {
         s >= snd_una && !self.knows(s) && self.lost.insert(s)
     }
 
-    /// Everything that has not arrived is lost. Returns the number of packets that were not lost before.
-    fn lose_all(&mut self, snd_una: u64, snd_nxt: u64) -> u64 {
+    /// Everything that has not arrived is lost. Returns the positions that were not lost before.
+    fn lose_all(&mut self, snd_una: u64, snd_nxt: u64) -> Vec<u64> {
         let missing: Vec<u64> = (snd_una..snd_nxt).step_by(self.payload as usize).filter(|&s| !self.knows(s)).collect();
         self.lost.extend(&missing);
-        missing.len() as u64
+        missing
     }
 }
 
@@ -119,39 +123,94 @@ pub fn mtu(t: &Transport) -> u64 {
     t.payload as u64 + t.data_overhead as u64
 }
 
-/// Entropies whose packets arrived without a mark, oldest first.
+/// What a sender knows of its entropies.
 #[derive(Clone, Debug, Default)]
 pub struct Entropies {
+    /// Those whose packets arrived without a mark, oldest first.
     list: VecDeque<u32>,
+    /// Penalties above 0, by entropy.
+    penalties: BTreeMap<u32, u32>,
+    /// Number of the walk's next step.
+    step: u32,
+    /// Entropy of the last packet that was sent for each position.
+    of_position: BTreeMap<u64, u32>,
 }
 
 impl Entropies {
     /// An answer came, and its queue pair is not finished.
-    fn note(&mut self, answer: &Packet) {
+    fn note(&mut self, t: &Transport, answer: &Packet) {
+        let mixed = is_mixed(t);
+        let (entropy, marked) = (answer.echo.entropy, answer.echo.marked);
         let arrived = answer.kind == Kind::Ack || answer.echo.last_hop;
-        if answer.echo.marked || !arrived {
+        if mixed && (marked || !arrived) {
+            self.penalise(entropy, if arrived { 1 } else { 4 });
+        }
+        if marked || !arrived {
             return;
         }
-        if self.list.len() == ENTROPIES {
+        if self.list.len() == if mixed { MIXED_ENTROPIES } else { ENTROPIES } {
             self.list.pop_front();
         }
-        self.list.push_back(answer.echo.entropy);
+        self.list.push_back(entropy);
+    }
+
+    fn penalise(&mut self, entropy: u32, more: u32) {
+        let penalty = self.penalties.entry(entropy).or_default();
+        *penalty = (*penalty + more).min(LARGEST_PENALTY);
+    }
+
+    /// The entropy that a walk comes to, of `paths`.
+    fn walk(&mut self, t: &Transport, flow: u32, paths: u32) -> u32 {
+        let mut with_penalty = 0;
+        loop {
+            let entropy = path_of(t, flow, self.step, 0, paths);
+            self.step = self.step.wrapping_add(1);
+            let Some(penalty) = self.penalties.get_mut(&entropy).filter(|penalty| **penalty > 0) else {
+                return entropy;
+            };
+            if with_penalty == paths {
+                return entropy;
+            }
+            *penalty -= 1;
+            with_penalty += 1;
+        }
+    }
+
+    /// A message starts fresh.
+    pub fn forget_good_ones(&mut self) {
+        self.list.clear();
+    }
+
+    /// Packets to these positions have become lost at a deadline.
+    pub fn time_out(&mut self, positions: &[u64]) {
+        for position in positions {
+            self.penalise(self.of_position[position], LARGEST_PENALTY);
+        }
     }
 }
 
+/// Entropies are mixed: kept and walked over.
+fn is_mixed(t: &Transport) -> bool {
+    t.recycles_paths && t.spray_in_turn
+}
+
 impl Sender {
-    /// The path that the next data packet takes, of `paths`.
-    pub fn choose_path(&mut self, t: &Transport, flow: u32, paths: u32) -> u32 {
+    /// The path that the next data packet takes, of `paths`. The packet is that at position `seq`.
+    pub fn choose_path(&mut self, t: &Transport, flow: u32, paths: u32, seq: u64) -> u32 {
         let number = self.sent;
         self.sent = self.sent.wrapping_add(1);
-        if paths == 1 {
-            return 0;
-        }
-        // With other paths than it had, an entropy may be larger than their number.
-        match self.entropies.list.pop_front() {
+        let kept = if paths == 1 { None } else { self.entropies.list.pop_front() };
+        let path = match kept {
+            // With other paths than it had, an entropy may be larger than their number.
             Some(entropy) => entropy % paths,
+            None if paths == 1 => 0,
+            None if is_mixed(t) => self.entropies.walk(t, flow, paths),
             None => path_of(t, flow, number, 0, paths),
+        };
+        if is_mixed(t) {
+            self.entropies.of_position.insert(seq, path);
         }
+        path
     }
 
     /// Whether the packet that is sent next, at position `seq`, asks for an ACK.
@@ -255,7 +314,7 @@ impl Sim<'_> {
         let now = self.now;
         let sender = &mut self.senders[answer.flow as usize];
         if t.recycles_paths && self.routes[answer.flow as usize].count(Kind::Data) > 1 {
-            sender.entropies.note(answer);
+            sender.entropies.note(t, answer);
         }
         let books = sender.uec.as_mut().expect("there are books");
         let old = sender.snd_una;
@@ -308,7 +367,11 @@ impl Sim<'_> {
             return;
         }
         let books = sender.uec.as_mut().expect("there are books");
-        let k = books.lose_all(sender.snd_una, sender.snd_nxt);
+        let late = books.lose_all(sender.snd_una, sender.snd_nxt);
+        if is_mixed(&self.case.transport) && self.routes[flow as usize].count(Kind::Data) > 1 {
+            sender.entropies.time_out(&late);
+        }
+        let k = late.len() as u64;
         sender.deadline = None;
         let nic: ArcIdx = sender.nic;
         let next = sender.asked().map(|asked| asked + self.case.transport.rto_ps);

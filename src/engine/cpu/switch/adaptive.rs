@@ -2,7 +2,7 @@
 //! (`docs/explanation/model-semantics.md`, "Adaptive routing"). Twin: `shaders/adaptive.wgsl`.
 
 use crate::cpu::math::hash32;
-use hyperfold_columns::{Exp, PacketIdx, PortIdx, Tables, kind, meta, mode};
+use hyperfold_columns::{Exp, PacketIdx, PortIdx, Tables, WEIGHED_CHOICE, kind, meta, mode};
 
 /// Whether switches choose the egress ports of data packets.
 #[inline]
@@ -31,29 +31,69 @@ pub fn choose(t: &mut Tables, first: PortIdx, p: PacketIdx, now: u64) -> PortIdx
     if (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::DATA || t.paths[place + 1] != first {
         return first;
     }
-    let n = t.paths[place].0 as usize;
+    let in_port = pk.in_port.0;
+    let word = t.paths[place].0;
+    let n = (word & !WEIGHED_CHOICE) as usize;
+    let weights = place + 1 + 2 * n;
+    let weight = if word & WEIGHED_CHOICE == 0 { ANY_WEIGHT } else { drawn_weight(t, place, n, in_port, now) };
     let (mut lowest, mut n_lowest) = (u32::MAX, 0);
     for k in 0..n {
+        if weight != ANY_WEIGHT && t.paths[weights + k].0 != weight {
+            continue;
+        }
         let grade = grade(t, t.paths[place + 1 + 2 * k]);
         if grade < lowest {
             (lowest, n_lowest) = (grade, 0);
         }
         n_lowest += u32::from(grade == lowest);
     }
-    let mut left = hash32(pk.in_port.0, now as u32, (now >> 32) as u32, t.exps[0].routing_seed) % n_lowest;
-    let mut pair = place + 1;
-    loop {
-        if grade(t, t.paths[pair]) == lowest {
+    let mut left = hash32(in_port, now as u32, (now >> 32) as u32, t.exps[0].routing_seed) % n_lowest;
+    let mut k = 0;
+    let pair = loop {
+        let pair = place + 1 + 2 * k;
+        let is_among = weight == ANY_WEIGHT || t.paths[weights + k].0 == weight;
+        if is_among && grade(t, t.paths[pair]) == lowest {
             if left == 0 {
-                break;
+                break pair;
             }
             left -= 1;
         }
-        pair += 2;
-    }
+        k += 1;
+    };
     t.packets[p].path = t.paths[pair + 1].0;
     t.paths[pair]
 }
+
+/// Weight of the ports among which a packet goes on, drawn in proportion to the weights of all that are neither paused nor cut off. If all are, those count that
+/// are only paused. The choice at `place` is among `n` ports, and the packet came in by `in_port`.
+#[inline(never)]
+fn drawn_weight(t: &Tables, place: usize, n: usize, in_port: u32, now: u64) -> u32 {
+    let weights = place + 1 + 2 * n;
+    let (mut best, mut sum) = (u32::MAX, 0);
+    for k in 0..n {
+        let state = grade(t, t.paths[place + 1 + 2 * k]) / PAUSED_GRADE;
+        if state < best {
+            (best, sum) = (state, 0);
+        }
+        sum += if state == best { t.paths[weights + k].0 } else { 0 };
+    }
+    let seed = t.exps[0].routing_seed.wrapping_add(1);
+    let mut left = hash32(in_port, now as u32, (now >> 32) as u32, seed) % sum;
+    let mut k = 0;
+    loop {
+        let weight = t.paths[weights + k].0;
+        if grade(t, t.paths[place + 1 + 2 * k]) / PAUSED_GRADE == best {
+            if left < weight {
+                return weight;
+            }
+            left -= weight;
+        }
+        k += 1;
+    }
+}
+
+/// No port has this weight; ports of any weight may be chosen.
+const ANY_WEIGHT: u32 = 0;
 
 /// Grade of egress `port`: its queue in whole grades, or more than that.
 #[inline]

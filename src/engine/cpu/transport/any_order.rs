@@ -23,10 +23,16 @@ pub fn has_data(e: &Exp, tx: &FlowTx) -> bool {
     tx.lost > 0 || (tx.snd_nxt < tx.size && tx.snd_nxt - tx.snd_una < range)
 }
 
+/// Number of words in `psn_bits` that each queue pair has.
+#[inline]
+pub(super) fn words_of_qp(e: &Exp) -> u32 {
+    e.bits_of_qp() / WORD_BITS
+}
+
 /// Word and bit of `position` in the receiver's bits of queue pair `f`.
 pub(super) fn receiver_bit(e: &Exp, f: FlowIdx, position: u64) -> (usize, u32) {
     let slot = ((position / e.payload as u64) % e.psn_range as u64) as u32;
-    ((f.0 * (e.bits_of_qp() / WORD_BITS) + slot / WORD_BITS) as usize, 1 << (slot % WORD_BITS))
+    ((f.0 * words_of_qp(e) + slot / WORD_BITS) as usize, 1 << (slot % WORD_BITS))
 }
 
 /// Word and bit of `position` in the sender's bits of queue pair `f`.

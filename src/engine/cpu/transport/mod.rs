@@ -5,6 +5,7 @@
 pub mod answers;
 pub mod any_order;
 pub mod credit;
+pub mod mixed;
 pub mod queue_pair;
 pub mod rate;
 pub mod receiver;

@@ -7,6 +7,7 @@ use super::any_order::{
     acknowledge_to, lost_bit, outstanding, payload_at, receiver_bit, sender_bit, take_in, take_note, take_out,
 };
 use super::credit;
+use super::mixed;
 use super::spraying::keep_entropy;
 use super::stream::{full_wire, takes_credit};
 use hyperfold_columns::{Column, Exp, FlowIdx, FlowRx, FlowTx, Packet, PacketIdx, Tables, cc, kind, meta, mode, psn};
@@ -89,7 +90,9 @@ pub fn on_answer(t: &mut Tables, f: FlowIdx, p: PacketIdx) -> UecNews {
     let is_nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
     let marked = pk.meta & meta::CNP != 0;
     let chooses = t.exps[0].modes & mode::REPS != 0 && t.flow_tx[f].n_paths > 1;
-    if chooses && !marked && (!is_nack || pk.meta & meta::LAST_HOP != 0) {
+    if chooses && mixed::is_mixed(&t.exps[0]) {
+        mixed::learn(&t.exps[0], &mut t.flow_tx[f], &mut t.psn_bits, f, pk.meta);
+    } else if chooses && !marked && (!is_nack || pk.meta & meta::LAST_HOP != 0) {
         keep_entropy(&mut t.flow_tx[f], pk.meta >> meta::ENTROPY_SHIFT);
     }
     let seq = t.details[p].seq;
@@ -146,7 +149,12 @@ pub fn time_out(t: &mut Tables, f: FlowIdx, now: u64) -> bool {
     let (mut position, end) = (t.flow_tx[f].snd_una, t.flow_tx[f].snd_nxt);
     let mut found = 0;
     while position < end {
-        found += u64::from(lose(t, f, position));
+        if lose(t, f, position) {
+            found += 1;
+            if mixed::is_mixed(&t.exps[0]) {
+                mixed::distrust(&t.exps[0], &t.flow_tx[f], &mut t.psn_bits, f, position);
+            }
+        }
         position += payload;
     }
     let e = &t.exps[0];

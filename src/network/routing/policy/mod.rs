@@ -38,6 +38,7 @@ mod adaptive;
 mod destination;
 mod ecmp;
 mod entropy;
+mod mixed;
 mod reps;
 mod round_robin;
 mod spray;
