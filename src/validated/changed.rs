@@ -123,7 +123,7 @@ mod tests {
         assert_eq!(changed_by("cluster.nvlink_gbps = 100"), ["NVLink rate"]);
         assert_eq!(changed_by("topology.link_gbps = 100"), ["link rate"]);
         assert_eq!(changed_by("\"workload.latency_scale\" = 2"), ["latencies"]);
-        assert_eq!(changed_by("workload.pp = 2\nworkload.schedule = \"zb-v\""), ["split backward passes"]);
+        assert_eq!(changed_by("\"workload.pp\" = 2\n\"workload.schedule\" = \"zb-v\""), ["split backward passes"]);
         let deepep = "workload.model = \"qwen3-30b-a3b\"\nworkload.ep = 8\nworkload.ep_dispatcher = \"deepep\"";
         let sweep = format!(
             "name = \"changed\"\n[base]\ncluster.server = \"dgx-h100\"\ncluster.gpus = 64\nworkload.kind = \"model\"\n{deepep}\n"

@@ -10,7 +10,7 @@ use hyperfold_llm::compute::{Dtype, Gpu};
 use hyperfold_llm::model::{Model, Precision};
 use hyperfold_llm::workload::program::Workload;
 use hyperfold_llm::workload::serving::{
-    Admission, Batching, Draft, MAX_S, Pool, PoolRole, PoolUse, RequestDistribution, RequestOps, RequestTrace,
+    Batching, Draft, KvAdmission, MAX_S, Pool, PoolRole, PoolUse, RequestDistribution, RequestOps, RequestTrace,
     RoundOps, ServedWorkload, ServingError, ServingPlan, ServingRequest, ServingSetup, StepCosts, draw,
     kv_capacity_tokens, kv_token_bytes, read_requests, schedule, serve, wrong_model,
 };
@@ -94,8 +94,8 @@ pub(crate) fn setup(
             spec::BatchingChoice::PrefillFirst => Batching::PrefillFirst,
         },
         admission: match asked.admission {
-            spec::AdmissionChoice::Reserved => Admission::Reserved,
-            spec::AdmissionChoice::OnDemand => Admission::OnDemand,
+            spec::AdmissionChoice::Reserved => KvAdmission::Reserved,
+            spec::AdmissionChoice::OnDemand => KvAdmission::OnDemand,
         },
         clients: asked.clients,
         prefix_cache: asked.prefix_cache,

@@ -158,8 +158,8 @@ impl<'a> Graph<'a> {
         };
         for request in 0..requests.len() as u32 {
             if let Some(before) = graph.told_of(request) {
-                let at = plan.requests[before as usize].last_token;
-                graph.followed.entry((at.engine, at.round)).or_default().push(request);
+                let last = plan.requests[before as usize].last_token;
+                graph.followed.entry((last.engine, last.round)).or_default().push(request);
             }
         }
         for pool in &setup.pools {

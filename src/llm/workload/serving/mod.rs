@@ -25,6 +25,6 @@ pub use plan::{PlannedRequest, PoolUse, Round, ServingPlan};
 pub use request::{Prefix, RequestDistribution, ServingRequest, draw};
 pub use request_file::{MAX_S, RequestTrace, read_requests};
 pub use schedule::schedule;
-pub use setup::{Admission, Batching, Draft, Pool, PoolRole, ServingSetup};
+pub use setup::{Batching, Draft, KvAdmission, Pool, PoolRole, ServingSetup};
 pub use step_cost::{BoundTimes, StageCost, StepCosts};
 pub use step_shape::StepShape;

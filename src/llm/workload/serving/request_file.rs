@@ -75,8 +75,8 @@ pub fn read_requests(path: &Path) -> Result<RequestTrace, ServingError> {
         };
         let prefix = match of_prefix {
             [Some(name), Some(tokens)] if !row.get(name).unwrap_or("").is_empty() => {
-                let most = f64::from(request.prompt) + f64::from(request.output);
-                let tokens = number_in(tokens, PREFIX_COLUMNS[1], 1.0, most, true)? as u32;
+                let whole = f64::from(request.prompt) + f64::from(request.output);
+                let tokens = number_in(tokens, PREFIX_COLUMNS[1], 1.0, whole, true)? as u32;
                 let next = prefixes.len() as u32;
                 let id = *prefixes.entry(row.get(name).unwrap_or("").to_string()).or_insert(next);
                 Some(Prefix { id, tokens })
@@ -117,8 +117,8 @@ mod tests {
         let text =
             "arrival_s,prompt_tokens,output_tokens,prefix,prefix_tokens\n0,9,4,b,5\n1,7,3,,\n2,8,1,a,9\n3,6,2,b,6\n";
         let prefixes: Vec<_> = read(text).unwrap().requests.iter().map(|r| r.prefix).collect();
-        let of = |id: u32, tokens: u32| Some(Prefix { id, tokens });
-        assert_eq!(prefixes, [of(0, 5), None, of(1, 9), of(0, 6)]);
+        let text_of = |id: u32, tokens: u32| Some(Prefix { id, tokens });
+        assert_eq!(prefixes, [text_of(0, 5), None, text_of(1, 9), text_of(0, 6)]);
     }
 
     #[test]

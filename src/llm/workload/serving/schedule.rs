@@ -1,6 +1,6 @@
 //! The scheduler of every instance, run over all requests: continuous batching, event by event.
 //!
-//! A request goes to the instance with the fewest tokens ahead, first come, first served. With [`Admission::Reserved`](super::setup::Admission), memory for the
+//! A request goes to the instance with the fewest tokens ahead, first come, first served. With [`KvAdmission::Reserved`](super::setup::KvAdmission), memory for the
 //! keys and values of its prompt and whole answer is reserved when it is admitted. On demand, it takes memory as it goes, and the sequence that was admitted
 //! last is preempted where none is left. A request without memory waits, and so do those behind it.
 

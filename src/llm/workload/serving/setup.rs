@@ -21,7 +21,7 @@ pub struct ServingSetup {
     /// Which phases a step may combine.
     pub batching: Batching,
     /// What memory for keys and values a request takes when it is admitted.
-    pub admission: Admission,
+    pub admission: KvAdmission,
     /// Whether keys and values of prefixes stay in memory for later requests.
     pub prefix_cache: bool,
     /// Whether a request goes to the instance that has to compute least for it, and not to the one with the fewest tokens ahead.
@@ -74,7 +74,7 @@ pub enum Batching {
 
 /// What memory for keys and values a request takes when it is admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Admission {
+pub enum KvAdmission {
     /// Memory for its prompt and its whole answer, so nothing is preempted.
     Reserved,
     /// Memory for what is computed next. Where none is left, the sequence that was admitted last gives its memory back and is computed anew later.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use super::plan::InstanceRound;
 use super::request::ServingRequest;
-use super::setup::{Admission, Batching, Pool, PoolRole, ServingSetup};
+use super::setup::{Batching, KvAdmission, Pool, PoolRole, ServingSetup};
 use super::step_shape::StepShape;
 use crate::workload::random::RandomStream;
 
@@ -17,7 +17,7 @@ pub(super) struct Sequence {
     pub request: u32,
     /// Tokens to compute before it decodes: its prompt, and what was chosen of its answer when it was preempted.
     pub to_prefill: u32,
-    /// Those of them whose keys and values are in memory or computed in a step in flight.
+    /// Tokens of these whose keys and values are in memory or computed in a step in flight.
     pub prefilled: u32,
     /// Blocks of memory that it alone holds.
     pub blocks: u64,
@@ -147,11 +147,13 @@ impl Instance {
     /// room at once, and so do those that wait here until they are sent.
     fn blocks_at_admission(&self, setup: &ServingSetup, r: &ServingRequest, waiting: Waiting, chunk: u32) -> u64 {
         match (setup.admission, self.role) {
-            (Admission::Reserved, _) | (_, PoolRole::Prefill) => self.blocks(r),
-            (Admission::OnDemand, PoolRole::Decode) if !waiting.preempted => {
+            (KvAdmission::Reserved, _) | (_, PoolRole::Prefill) => self.blocks(r),
+            (KvAdmission::OnDemand, PoolRole::Decode) if !waiting.preempted => {
                 u64::from(r.prompt).div_ceil(self.block_tokens)
             }
-            (Admission::OnDemand, _) => u64::from(chunk.min(r.prompt + waiting.generated)).div_ceil(self.block_tokens),
+            (KvAdmission::OnDemand, _) => {
+                u64::from(chunk.min(r.prompt + waiting.generated)).div_ceil(self.block_tokens)
+            }
         }
     }
 
@@ -375,7 +377,8 @@ impl Instance {
                 continue;
             }
             let context = u64::from(requests[s.request as usize].prompt) + u64::from(s.generated);
-            if setup.admission == Admission::OnDemand && !self.grow(place - 1, context + u64::from(each - 1), made, now)
+            if setup.admission == KvAdmission::OnDemand
+                && !self.grow(place - 1, context + u64::from(each - 1), made, now)
             {
                 break;
             }
@@ -399,7 +402,7 @@ impl Instance {
         round: &mut InstanceRound,
         made: &mut Vec<InStep>,
     ) {
-        let grows = setup.admission == Admission::OnDemand && self.role != PoolRole::Prefill;
+        let grows = setup.admission == KvAdmission::OnDemand && self.role != PoolRole::Prefill;
         let mut next = 0;
         loop {
             while next < self.running.len() {

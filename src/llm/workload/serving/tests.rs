@@ -61,7 +61,7 @@ fn setup(pools: Vec<Pool>) -> ServingSetup {
         kv_bytes: 2,
         pools,
         batching: Batching::Mixed,
-        admission: Admission::Reserved,
+        admission: KvAdmission::Reserved,
         prefix_cache: true,
         to_prefix: false,
         clients: 0,
@@ -174,7 +174,7 @@ fn who_fits_nowhere_is_named() {
 fn who_came_last_gives_its_memory_back() {
     // Four blocks of 16 tokens for two requests that need three each in the end.
     let both = Pool { kv_tokens: 64, ..pool(PoolRole::Both, 1, 1, 1, 1, 0) };
-    let setup = ServingSetup { admission: Admission::OnDemand, ..setup(vec![both]) };
+    let setup = ServingSetup { admission: KvAdmission::OnDemand, ..setup(vec![both]) };
     let requests = [request(0, 16, 20), request(0, 16, 20)];
     planned(&setup, &requests, |_, plan| {
         assert_eq!(plan.requests.iter().map(|p| p.preemptions).collect::<Vec<u32>>(), [0, 1]);
@@ -192,7 +192,7 @@ fn who_came_last_gives_its_memory_back() {
         assert_eq!(shapes[21..], [(1, vec![]), (1, vec![])]);
         assert!(serve(&setup, &requests, &plan).is_ok());
     });
-    let reserved = ServingSetup { admission: Admission::Reserved, ..setup };
+    let reserved = ServingSetup { admission: KvAdmission::Reserved, ..setup };
     planned(&reserved, &requests, |_, plan| assert_eq!(plan.engines[0].rounds.len(), 40));
 }
 
@@ -207,11 +207,11 @@ fn prefixes_are_computed_once() {
     let cached = |setup: &ServingSetup, requests: &[ServingRequest]| {
         planned(setup, requests, |_, plan| {
             assert!(serve(setup, requests, &plan).is_ok());
-            let of = |e: &plan::ServingEngine| {
+            let chunks_of = |e: &plan::ServingEngine| {
                 let chunks = e.rounds.iter().flat_map(|r| r.instances[0].shape.chunks.clone());
                 chunks.collect::<Vec<(u32, u32)>>()
             };
-            let chunks: Vec<(u32, u32)> = plan.engines.iter().flat_map(of).collect();
+            let chunks: Vec<(u32, u32)> = plan.engines.iter().flat_map(chunks_of).collect();
             (plan.requests.iter().map(|p| p.cached).collect::<Vec<u32>>(), chunks)
         })
     };
@@ -331,7 +331,7 @@ proptest! {
         to_prefix in any::<bool>(),
     ) {
         let batching = if mixed { Batching::Mixed } else { Batching::PrefillFirst };
-        let admission = if on_demand { Admission::OnDemand } else { Admission::Reserved };
+        let admission = if on_demand { KvAdmission::OnDemand } else { KvAdmission::Reserved };
         let draft = (drafted > 0).then_some(Draft { tokens: drafted, acceptance: 0.6, layers: 1 });
         let setup = ServingSetup { batching, chunk_tokens: chunk, admission, clients, draft, to_prefix, ..setup(pools) };
         let mut requests: Vec<ServingRequest> = wanted.iter().map(|&(arrival, p, o)| request(arrival, p, o)).collect();
