@@ -157,7 +157,7 @@ pub struct BenchArgs {
 
 #[derive(Debug, Args)]
 pub struct ValidateArgs {
-    /// The suite: closed-forms, kernels, layers, collectives, training or memory [default: all]
+    /// The suite: closed-forms, kernels, layers, collectives, training, memory or serving [default: all]
     pub suite: Option<String>,
     /// Sweeps and measured values of this folder, FOLDER/SUITE/NAME.toml and NAME.csv, in place of the program's own
     #[arg(long, value_name = "FOLDER")]

@@ -59,6 +59,7 @@ fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
     let apart = [(KeyId::Serving, "disaggregated"), (KeyId::PrefillDp, "8")];
     all.push([&serving[..], &split[..], &apart[..]].concat());
     all.push([&serving[..], &[(KeyId::Requests, "trace")]].concat());
+    all.push([&serving[..], &[(KeyId::DraftTokens, "2"), (KeyId::PrefixTokens, "100")]].concat());
     all.push(vec![
         (KeyId::WorkloadKind, "model"),
         (KeyId::Model, "llama3-8b"),

@@ -326,12 +326,7 @@ const KNOBS: &[Knob] = &[
     ("workload.prefix_tokens", "serving", &[], "40"),
     ("workload.prefixes", "serving", &["workload.prefix_tokens=40", "workload.request_rate=100.0"], "3"),
     ("workload.prefix_cache", "serving", &["workload.prefix_tokens=40", "workload.request_rate=100.0"], "false"),
-    (
-        "workload.request_routing",
-        "serving",
-        &["workload.prefix_tokens=40", "workload.prefixes=3", "workload.request_rate=100.0"],
-        "prefix",
-    ),
+    ("workload.request_routing", "serving", &["workload.prefix_tokens=400", "workload.request_rate=2000.0"], "prefix"),
     ("workload.precision", "serving", &[], "int4"),
     ("workload.draft_tokens", "serving", &[], "2"),
     ("workload.draft_acceptance", "serving", &["workload.draft_tokens=2"], "0.1"),

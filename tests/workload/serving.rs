@@ -80,7 +80,7 @@ fn keys_and_values_cross_the_network_once() {
 #[test]
 fn bytes_do_not_depend_on_threads_or_folding() {
     let axes = "\n[axes]\n\"workload.serving\" = [\"colocated\", \"disaggregated\"]\n\"workload.pp\" = [1, 2]\n\"workload.clients\" = [0, 5]\n\"workload.draft_tokens\" = [0, 2]\n\"fidelity.fast_forward\" = [\"exact\", \"off\"]\n";
-    let folder = Folder::new(&[("s.toml", &sweep(&format!("tp = 2\n{axes}")))]);
+    let folder = Folder::new(&[("s.toml", &sweep(&format!("tp = 2\nmax_sequences = 64\n{axes}")))]);
     for (out, jobs) in [("one", "1"), ("four", "4")] {
         let ran = folder.run(&["run", "s.toml", "--out", out, "--engine", "cpu", "--quiet", "--jobs", jobs]);
         assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
@@ -142,7 +142,7 @@ fn who_gives_memory_back_is_counted() {
 #[test]
 fn narrow_weights_and_drafted_tokens_make_answers_faster() {
     // One request alone, whose steps read the weights: by their bits, not by the products' rate.
-    let alone = "tp = 1\ndp = 1\nmemory_reserve_gib = 0.0\n";
+    let alone = "tp = 1\ndp = 1\nmemory_reserve_gib = 0.0\nmax_sequences = 16\n";
     let text = |axes: &str| {
         sweep(&format!("{alone}\n[axes]\n{axes}\n"))
             .replace("request_count = 12", "request_count = 1")
@@ -274,7 +274,10 @@ fn surprises_are_told() {
     let fitting = ran(&trace.replace("500", "64"), "arrival_s,prompt_tokens,output_tokens\n0,100,4\n");
     assert!(!fitting.contains("changes nothing"), "{fitting}");
     let said = ran(trace, "arrival_s,prompt_tokens,output_tokens\n1,50,4\n0,10000000,10000000\n");
-    assert!(said.contains("t.csv line 3: the request has") && said.contains("use shorter requests"), "{said}");
+    assert!(
+        said.contains("t.csv line 3: the request takes memory for") && said.contains("use shorter requests"),
+        "{said}"
+    );
 }
 
 /// Requests that arrive almost evenly, all within the bounds, and whose answers take far longer than the time between two arrivals.

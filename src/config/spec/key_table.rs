@@ -325,7 +325,7 @@ macro_rules! for_each_key {
             PrefixCache "workload.prefix_cache" KeyKind::Bool, D::Bool(true), prefixes,
                 "keys and values of prefixes stay in memory for later requests, as long as nobody else needs it";
             RequestRouting "workload.request_routing" one_of(&["least-loaded", "prefix"], &[]), D::Choice("least-loaded"), |v| prefixes(v) && v.bool(KeyId::PrefixCache),
-                "the instance that a request goes to: with the fewest tokens ahead; or the same less those of its prompt that the instance has in memory";
+                "the instance that a request goes to: whose unfinished requests have the fewest tokens; or with the fewest left to compute, less those of its prompt that it has in memory";
             Batching "workload.batching" one_of(&["mixed", "prefill-first"], &[]), D::Choice("mixed"), inference,
                 "what a step holds: a token of every decoding sequence, then prompts in chunks up to max_batch_tokens; or, where any prompt waits, prompts alone";
             Admission "workload.admission" one_of(&["on-demand", "reserved"], &[]), D::Choice("on-demand"), inference,

@@ -216,10 +216,10 @@ fn preempted(plan: &ServingPlan) -> Option<String> {
 /// Adds the file and line to an error about a request of a trace.
 fn with_line(error: ServingError, source: &spec::RequestSource, lines: &[u64]) -> ServingError {
     match (error, source) {
-        (ServingError::TooLong { request, tokens, pool, capacity, .. }, spec::RequestSource::Trace { path }) => {
+        (ServingError::TooLong { request, tokens, what, pool, capacity, .. }, spec::RequestSource::Trace { path }) => {
             let line = lines.get(request).copied().unwrap_or(0);
             let place = format!("{} line {line}: the request", path.display());
-            ServingError::TooLong { request, place, tokens, pool, capacity }
+            ServingError::TooLong { request, place, tokens, what, pool, capacity }
         }
         (error, _) => error,
     }

@@ -260,7 +260,7 @@ pub enum SetupError {
     Gpu(#[from] compute::Error),
     /// The GPU does not compute in this precision.
     #[error(
-        "workload.precision = \"{precision}\" (workload.fp8), but {gpu} has no such units; leave it out, or use a GPU that has them: {alternatives}"
+        "workload.precision = \"{precision}\" (or workload.fp8), but {gpu} has no such units; leave it out, or use a GPU that has them: {alternatives}"
     )]
     Units {
         /// Number format of matrix products.

@@ -55,15 +55,17 @@ pub enum ServingError {
     },
     /// A request needs more memory than there is.
     #[error(
-        "{place} has {tokens} tokens of prompt and answer, but {pool} has memory for keys and values of {capacity}; use shorter requests, a larger tp or pp, kv_bytes = 1, or a GPU with more memory"
+        "{place} takes memory for {tokens} tokens of {what}, in whole blocks, but {pool} has memory for keys and values of {capacity}; use shorter requests, a larger tp or pp, kv_bytes = 1, or a GPU with more memory"
     )]
     TooLong {
         /// Number of the request.
         request: usize,
         /// The place of the request in its file, in words.
         place: String,
-        /// Tokens of its prompt and answer.
+        /// Tokens that it needs memory for.
         tokens: u64,
+        /// What these belong to.
+        what: &'static str,
         /// Pool that has too little, in words.
         pool: &'static str,
         /// Tokens that an instance of it can hold.

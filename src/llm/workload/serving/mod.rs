@@ -27,4 +27,4 @@ pub use request_file::{MAX_S, RequestTrace, read_requests};
 pub use schedule::schedule;
 pub use setup::{Batching, Draft, KvAdmission, Pool, PoolRole, ServingSetup};
 pub use step_cost::{BoundTimes, StageCost, StepCosts};
-pub use step_shape::StepShape;
+pub use step_shape::{StepShape, StepSize};

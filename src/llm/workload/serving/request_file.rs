@@ -81,6 +81,12 @@ pub fn read_requests(path: &Path) -> Result<RequestTrace, ServingError> {
                 let id = *prefixes.entry(row.get(name).unwrap_or("").to_string()).or_insert(next);
                 Some(Prefix { id, tokens })
             }
+            [_, Some(tokens)] if !row.get(tokens).unwrap_or("").is_empty() => {
+                return Err(line(
+                    number,
+                    "prefix_tokens without a prefix; name the text, or leave both empty".to_string(),
+                ));
+            }
             _ => None,
         };
         let request = ServingRequest { prefix, ..request };
@@ -134,6 +140,10 @@ mod tests {
             ("arrival_s,prompt_tokens,output_tokens\n", "it has no request"),
             ("arrival_s,prompt_tokens,output_tokens,prefix\n0,1,1,a\n", "columns prefix and prefix_tokens go together"),
             ("arrival_s,prompt_tokens,output_tokens,prefix,prefix_tokens\n0,5,5,a,11\n", "from 1 to 10"),
+            (
+                "arrival_s,prompt_tokens,output_tokens,prefix,prefix_tokens\n0,5,5,,3\n",
+                "prefix_tokens without a prefix",
+            ),
         ] {
             let error = read(text).unwrap_err().to_string();
             assert!(error.contains(why), "{error}");

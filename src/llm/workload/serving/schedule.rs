@@ -14,6 +14,7 @@ use super::request::ServingRequest;
 use super::setup::{PoolRole, ServingSetup};
 use super::state::{InStep, Instance, Waiting};
 use super::step_cost::{StageCost, StepCosts};
+use super::step_shape::StepSize;
 use hyperfold_base::budget;
 
 /// An event. Events of the same time are handled in the order of the variants.
@@ -118,7 +119,15 @@ fn fits(setup: &ServingSetup, requests: &[ServingRequest]) -> Result<(), Serving
         if let Some(request) = too_long {
             let tokens = instance.blocks(&requests[request]) * u64::from(setup.kv_block_tokens);
             let place = format!("request {request}");
-            return Err(ServingError::TooLong { request, place, tokens, pool: pool.name(), capacity: pool.kv_tokens });
+            let what = if pool.role == PoolRole::Prefill { "prompt" } else { "prompt and answer" };
+            return Err(ServingError::TooLong {
+                request,
+                place,
+                tokens,
+                what,
+                pool: pool.name(),
+                capacity: pool.kv_tokens,
+            });
         }
     }
     Ok(())
@@ -135,12 +144,14 @@ impl Scheduler<'_> {
         before + instance / self.setup.pools[pool].ep
     }
 
-    /// The instance of a pool with the fewest tokens ahead; the first if several have as few. Where requests go to their prefixes, tokens of the prompt that an
-    /// instance has in memory count against those.
+    /// The instance of a pool with the fewest tokens ahead; the first if several have as few. Where requests go to their prefixes, it is the one that has the
+    /// fewest tokens left to compute, less those of the prompt that it has in memory.
     fn least_loaded(&self, pool: usize, request: u32) -> u32 {
         let r = &self.requests[request as usize];
-        let found = |instance: &Instance| if self.setup.to_prefix { instance.cached_tokens(r) } else { 0 };
-        let load = |(i, instance): (u32, &Instance)| (instance.load as i64 - i64::from(found(instance)), i);
+        let load = |(i, instance): (u32, &Instance)| match self.setup.to_prefix {
+            true => (instance.left(self.requests) as i64 - i64::from(instance.cached_tokens(r)), i),
+            false => (instance.load as i64, i),
+        };
         (0..).zip(&self.instances[pool]).map(load).min().map_or(0, |(_, i)| i)
     }
 
@@ -190,12 +201,12 @@ impl Scheduler<'_> {
             preempted.into_iter().for_each(|request| self.plan(request).preemptions += 1);
             found.into_iter().for_each(|(request, tokens)| self.plan(request).cached = tokens);
         }
-        let padded = made.iter().map(|(r, _)| r.shape.tokens()).max().unwrap_or(0);
-        if padded == 0 {
+        let busiest = StepSize::busiest(made.iter().map(|(r, _)| &r.shape));
+        if busiest.tokens == 0 {
             return;
         }
         let cost = |(i, (round, _)): (u32, &(InstanceRound, Vec<InStep>))| -> Vec<StageCost> {
-            (0..pool.pp).map(|stage| self.costs.stage(pool_idx, i, stage, &round.shape, padded)).collect()
+            (0..pool.pp).map(|stage| self.costs.stage(pool_idx, i, stage, &round.shape, busiest)).collect()
         };
         let costs: Vec<Vec<StageCost>> = (first..).zip(&made).map(cost).collect();
         let mut end = self.now;

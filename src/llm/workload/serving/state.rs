@@ -227,6 +227,19 @@ impl Instance {
         true
     }
 
+    /// Tokens that are left to compute for the requests at this instance: of prompts, and of answers.
+    pub(super) fn left(&self, requests: &[ServingRequest]) -> u64 {
+        let of_sequence = |s: &Sequence| {
+            let answer = requests[s.request as usize].output.saturating_sub(s.generated);
+            u64::from(s.to_prefill - s.prefilled) + u64::from(answer)
+        };
+        let of_waiting = |w: &Waiting| {
+            let r = &requests[w.request as usize];
+            u64::from(r.prompt) + u64::from(r.output)
+        };
+        self.running.iter().map(of_sequence).chain(self.waiting.iter().map(of_waiting)).sum()
+    }
+
     /// Tokens of a request's prompt, in whole blocks, whose keys and values are in memory. At least one token is computed.
     pub(super) fn cached_tokens(&self, r: &ServingRequest) -> u32 {
         let found = r.prefix.and_then(|prefix| Some((prefix, self.kept.get(&prefix.id)?)));

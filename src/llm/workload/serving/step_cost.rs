@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::kv::{kv_layer_bytes, narrow_bytes};
 use super::setup::{Draft, Pool, PoolRole, ServingSetup};
-use super::step_shape::StepShape;
+use super::step_shape::{StepShape, StepSize};
 use crate::collective::CollectiveOp;
 use crate::compute::{Among, Dtype, Gpu, Kernel, LayerKind, LayerStep, Pass, Site, expert_loads, kind_of, layer_steps};
 use crate::model::Moe;
@@ -118,9 +118,10 @@ impl<'a> StepCosts<'a> {
         self.machine.comm.message_ps(bytes, self.servers[src as usize] == self.servers[dst as usize])
     }
 
-    /// The cost of a stage of an instance in a step. `pool_idx` is the pool of the instance. `padded` is the number of tokens of the busiest instance that
-    /// shares its experts.
-    pub fn stage(&self, pool_idx: usize, instance: u32, stage: u32, shape: &StepShape, padded: u32) -> StageCost {
+    /// The cost of a stage of an instance in a step. `pool_idx` is the pool of the instance. `busiest` is the size of the step on the busiest of the instances
+    /// that share its experts: all of them exchange as much.
+    pub fn stage(&self, pool_idx: usize, instance: u32, stage: u32, shape: &StepShape, busiest: StepSize) -> StageCost {
+        let padded = busiest.tokens;
         let (setup, pool) = (self.setup, &self.setup.pools[pool_idx]);
         let t = setup.transformer();
         let (first, end) = pool.stages(t.layers)[stage as usize];
@@ -154,8 +155,8 @@ impl<'a> StepCosts<'a> {
             }
             if layer_end == t.layers {
                 add(&self.head(pool, shape.outputs), 1);
-                if let Some(draft) = setup.draft.filter(|_| shape.decoding > 0 && pool.role != PoolRole::Prefill) {
-                    self.draft(pool_idx, shape, padded, draft, &mut add);
+                if let Some(draft) = setup.draft.filter(|_| busiest.decoding > 0 && pool.role != PoolRole::Prefill) {
+                    self.draft(pool_idx, shape, busiest, draft, &mut add);
                 }
             }
             cost.push(self, pool, instance, stage, bound, &exchanges);
@@ -178,7 +179,7 @@ impl<'a> StepCosts<'a> {
         &self,
         pool_idx: usize,
         shape: &StepShape,
-        padded: u32,
+        busiest: StepSize,
         draft: Draft,
         add: &mut impl FnMut(&LayerCost, u64),
     ) {
@@ -186,7 +187,9 @@ impl<'a> StepCosts<'a> {
         let kind = kind_of(t, t.layers - 1);
         let windowed = t.is_windowed(t.layers - 1);
         let one_each = StepShape { decode_tokens: shape.decoding, chunks: Vec::new(), ..shape.clone() };
-        for (passes, shape, tokens) in [(1, shape, padded), (u64::from(draft.tokens) - 1, &one_each, shape.decoding)] {
+        for (passes, shape, tokens) in
+            [(1, shape, busiest.tokens), (u64::from(draft.tokens) - 1, &one_each, busiest.decoding)]
+        {
             let core = LayerCost { bound: self.core(pool, shape, windowed), exchanges: Vec::new() };
             add(&core, passes * u64::from(draft.layers));
             add(&self.layer(pool_idx, kind, tokens), passes * u64::from(draft.layers));

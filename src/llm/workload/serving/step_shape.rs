@@ -15,6 +15,25 @@ pub struct StepShape {
     pub outputs: u32,
 }
 
+/// How much passes through the layers in a step.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StepSize {
+    /// All tokens.
+    pub tokens: u32,
+    /// Sequences that decode.
+    pub decoding: u32,
+}
+
+impl StepSize {
+    /// The size of a step of several instances, each padded to the busiest one.
+    pub fn busiest<'a>(shapes: impl Iterator<Item = &'a StepShape>) -> StepSize {
+        shapes.fold(StepSize::default(), |busiest, shape| StepSize {
+            tokens: busiest.tokens.max(shape.tokens()),
+            decoding: busiest.decoding.max(shape.decoding),
+        })
+    }
+}
+
 impl StepShape {
     /// Number of tokens that pass through the layers.
     pub fn tokens(&self) -> u32 {
