@@ -274,13 +274,14 @@ impl<'a> StepCosts<'a> {
                 sum.add(&BoundTimes { launch: 0, ..more });
             }
         }
-        if shape.decoding > 0 {
+        // Tokens of each decoding sequence.
+        if let Some(each) = shape.decode_tokens.checked_div(shape.decoding) {
             // FLOPs of a query's products with a key and a value. With latent attention these are products with the compressed vector that all heads share.
             let per_pair = match t.mla {
                 Some(m) => 2 * u64::from(2 * m.kv_rank + m.rope_dim),
                 None => 4 * u64::from(t.head_dim),
             };
-            let each = u64::from(shape.decode_tokens / shape.decoding);
+            let each = u64::from(each);
             let flops = each * decode_context * heads * per_pair;
             let queries = u64::from(shape.decode_tokens) * heads * head_dim * 2 * 2;
             let bytes = decode_context * kv_layer + queries;
