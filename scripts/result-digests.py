@@ -99,6 +99,8 @@ SMALL = {
     "studies/slow-links": [],
     "studies/ultra-ethernet": [],
     "studies/ultra-ethernet-beside-htsim": [],
+    "studies/ultra-ethernet-slow-links": [],
+    "studies/weighed-ports": [],
     "studies/storage-beside-training": [],
     "studies/topology-search-10k": ["workload.analytic=all", "sweep.samples=2"],
     "studies/topologies-13b": ["workload.seq=64", "workload.global_batch=8"],

@@ -8,11 +8,14 @@ use std::collections::HashMap;
 
 use hyperfold_columns::{OwnedTables, PortIdx, WEIGHED_CHOICE};
 
+/// What a choice is written as: its pairs, and its weights, if these differ.
+type WrittenChoice = (Vec<(PortIdx, u32)>, Vec<u32>);
+
 /// The choices that an experiment's tables have so far, by their pairs and by their weights, if these differ.
 #[derive(Default)]
 pub(super) struct PathChoices {
     weighs_ports: bool,
-    places: HashMap<(Vec<(PortIdx, u32)>, Vec<u32>), u32>,
+    places: HashMap<WrittenChoice, u32>,
 }
 
 impl PathChoices {
