@@ -188,7 +188,7 @@ pub mod psn {
     pub const WANT_MASK: u32 = (1 << 20) - 1;
 }
 
-/// What `psn_bits` has of each queue pair with [`mode::MIXED`](super::bits::mode::MIXED), after its sets of bits: the entropy of each position in the range, 8 bits
+/// What `psn_bits` has of each queue pair with [`mode::MIXED`], after its sets of bits: the entropy of each position in the range, 8 bits
 /// each, then these words.
 pub mod mixed {
     /// Words with the penalty of each entropy, 4 bits each.
