@@ -19,6 +19,7 @@ mod nvswitches;
 mod servers;
 mod serving;
 mod several_jobs;
+mod split_backward;
 mod training;
 mod validation;
 

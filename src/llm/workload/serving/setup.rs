@@ -55,7 +55,7 @@ pub struct ServingSetup {
 /// Speculative decoding: a few layers more draft tokens, and the next step of the model computes all of them at once to accept the first ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Draft {
-    /// Drafted tokens of a sequence and step.
+    /// Drafted tokens of a sequence and step, at least 1.
     pub tokens: u32,
     /// Probability that a drafted token is accepted, if those before it are.
     pub acceptance: f64,
