@@ -100,6 +100,8 @@ pub mod mode {
     pub const ADAPTIVE: u32 = 1 << 29;
     /// The host takes samples over time while the experiment runs.
     pub const SAMPLED: u32 = 1 << 30;
+    /// There are several traffic classes.
+    pub const CLASSES: u32 = 1 << 31;
 }
 
 /// The metric of a partition that must be steady before it is skipped.
@@ -176,6 +178,12 @@ pub mod meta {
     pub const INT_SHIFT: u32 = 24;
     /// Bits of that number, before the shift.
     pub const INT_MASK: u32 = 7;
+    /// Position of the first bit of the traffic class. Ultra Ethernet has one class, and other bits here.
+    pub const CLASS_SHIFT: u32 = 27;
+    /// Bits of the class, before the shift.
+    pub const CLASS_MASK: u32 = 7;
+    /// Bits of data that its answer takes over: the number of hops and the class.
+    pub const ANSWERED: u32 = INT_MASK << INT_SHIFT | CLASS_MASK << CLASS_SHIFT;
 }
 
 /// The sequence number of an ACK where packets are taken in any order.

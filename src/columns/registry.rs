@@ -62,6 +62,8 @@ macro_rules! every_table {
                 paths: PortIdx, path_base x 1 of path_len, as ("paths", "u32", "path_base"), written by [];
                 /// Samples of round-trip times, `rtt_cap` for each queue pair.
                 rtts: RttSample, rtt_base x 1 of rtt_len, as ("rtts", "RttSample", "rtt_base"), written by [nic];
+                /// Queues of traffic classes: for each link end, NICs first, one for each class.
+                class_queues: ClassQueue, class_base x 1 of class_len, as ("class_queues", "ClassQueue", "class_base"), written by [forward, forward_joint, nic];
                 /// Packets in any order: bits of each queue pair, `psn_range` for packets that its receiver has and `psn_range` for packets that its sender
                 /// knows to have arrived.
                 psn_bits: u32, bits_base x 1 of bits_len, as ("psn_bits", "u32", "bits_base"), written by [nic];

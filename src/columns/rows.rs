@@ -67,6 +67,10 @@ rows! {
         bits_base: u32,
         /// Number of words in `psn_bits`; 0 unless packets are taken in any order.
         bits_len: u32,
+        /// First row in `class_queues`.
+        class_base: u32,
+        /// Number of queues of classes: `class_n` for each link end. 0: all packets are of one class.
+        class_len: u32,
         /// First row in `tasks`.
         task_base: u32,
         /// Number of tasks.
@@ -223,8 +227,8 @@ rows! {
         credit_stretch_q16: u32,
         /// Adaptive routing: bytes of queue by which a port's grade rises.
         adaptive_grade: u32,
-        /// Fills the row; always 0.
-        pad0: u32,
+        /// Number of traffic classes; 0 with one class, whose packets have no queues of their own.
+        class_n: u32,
         /// Bytes of a switch's buffer reserved for each port.
         reserve: u32,
         /// Bytes below the pause threshold at which a port resumes its peer.
@@ -398,6 +402,39 @@ rows! {
         q_since: u64,
     }
 
+    /// What a traffic class has at one link end. A NIC and a switch port have one such row for each class.
+    #[repr(align(64))]
+    ClassQueue {
+        /// Port: first packet of the egress queue. NIC: first packet of its queue of ACKs and NACKs.
+        q_head: PacketIdx,
+        /// Last packet of that queue.
+        q_tail: PacketIdx,
+        /// Port: bytes in the egress queue.
+        q_bytes: u32,
+        /// 1 if the peer has paused the class.
+        paused: u32,
+        /// Port: 1 if it has paused the class at its peer.
+        pausing: u32,
+        /// Port: headroom used by packets of the class that came in by this port.
+        headroom_used: u32,
+        /// Port: bytes of the class that it must still take in after it has sent a pause; 0 for a class that may lose packets.
+        headroom: u32,
+        /// 1 if switches pause the class before a buffer overflows. 0: they drop its packets.
+        lossless: u32,
+        /// Level of the class; level 0 is served first.
+        level: u32,
+        /// Bytes by which its allowance grows when its turn comes.
+        quantum: u32,
+        /// Bytes that it may still send in its turn. At most the size of one packet below 0.
+        allowance: i64,
+        /// Of the level whose number is the number of this class: the class that was served last.
+        last: u32,
+        /// NIC: index in `order`, from `flow_first` on, of the queue pair of the class that was served last.
+        rr: u32,
+        /// Fills the row; always 0.
+        pad0: u64,
+    }
+
     /// A switch: its ports, its shared buffer, its pool of pause frames.
     Switch {
         /// Index of its experiment in the sweep, low word.
@@ -552,8 +589,8 @@ rows! {
         pulled: u32,
         /// Receiver credit: number of NACKs that have come.
         nacked: u32,
-        /// Fills the row; always 0.
-        pad0: u32,
+        /// Its traffic class.
+        class: u32,
     }
 
     /// A queue pair at its receiver. Only its destination NIC writes it.
@@ -757,11 +794,12 @@ impl Exp {
         (self.now + self.step).min(self.time_limit)
     }
 
-    /// Whether folding knows all of the state: not samples of round-trip times, not the bits of packets in any order, not queues of ports, not choices of switches, not changes of the
-    /// network, and not samples over time.
+    /// Whether folding knows all of the state: not samples of round-trip times, not the bits of packets in any order, not queues of ports or classes, not choices of switches, not changes
+    /// of the network, and not samples over time.
     #[inline]
     pub fn may_fold(&self) -> bool {
-        let unknown = mode::SELECTIVE | mode::CHANGES | mode::PORT_QUEUES | mode::ADAPTIVE | mode::SAMPLED;
+        let unknown =
+            mode::SELECTIVE | mode::CHANGES | mode::PORT_QUEUES | mode::ADAPTIVE | mode::SAMPLED | mode::CLASSES;
         self.rtt_cap == 0 && self.modes & unknown == 0
     }
 
@@ -828,6 +866,7 @@ mod tests {
         let sizes = [
             ("Nic", size_of::<Nic>()),
             ("Port", size_of::<Port>()),
+            ("ClassQueue", size_of::<ClassQueue>()),
             ("Switch", size_of::<Switch>()),
             ("FlowTx", size_of::<FlowTx>()),
             ("FlowRx", size_of::<FlowRx>()),

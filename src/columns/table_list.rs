@@ -6,7 +6,8 @@ use super::index::{FlowIdx, PortIdx};
 use super::registry::every_table;
 use super::row::{Field, Row};
 use super::{
-    Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, PacketDetails, Plan, Port, RttSample, Signal, Switch, Task, Wire,
+    ClassQueue, Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, PacketDetails, Plan, Port, RttSample, Signal, Switch,
+    Task, Wire,
 };
 
 /// Description of a table, without its rows.

@@ -18,7 +18,7 @@ use super::series::TimeSeries;
 use super::spans::{ColumnRow, Spans};
 use super::table_list::N_TABLES;
 use super::{
-    Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, PacketDetails, Plan, Port, RttSample, SHARED_FLAGS,
+    ClassQueue, Exp, FlowRx, FlowTx, Gate, IntVec, Nic, Packet, PacketDetails, Plan, Port, RttSample, SHARED_FLAGS,
     SHARED_FLOWS_LEFT, Signal, Switch, Task, Wire,
 };
 

@@ -160,6 +160,22 @@ pub struct EcnThresholds {
     pub pmax_q32: u64,
 }
 
+/// A traffic class: its packets have queues of their own at every NIC and port, and pauses of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TrafficClass {
+    /// Classes of level 0 are served first, then those of level 1, and so on. Below [`TrafficClass::MOST`].
+    pub level: u32,
+    /// Bytes on the wire that it may send in its turn, among the classes of its level. At least the largest packet.
+    pub quantum_bytes: u32,
+    /// Whether switches pause its senders before a buffer overflows. Else they drop its packets.
+    pub lossless: bool,
+}
+
+impl TrafficClass {
+    /// Largest number of classes: an Ethernet frame has three bits for its priority.
+    pub const MOST: usize = 8;
+}
+
 /// All parameters that decide how packets are sent, marked, paused and answered. Times are in ps, rates in bps, sizes in bytes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Transport {
@@ -284,6 +300,8 @@ pub struct Transport {
     pub ecn_per_100g: EcnThresholds,
     /// Whether all flows have one base RTT and window. If false, each flow has those of its own path.
     pub global_rtt: bool,
+    /// Traffic classes, from 2 to [`TrafficClass::MOST`] of them; empty: all packets are of one class, without queues of its own.
+    pub classes: Vec<TrafficClass>,
 }
 
 /// Shared buffer of the switches in each tier, in bytes.

@@ -157,7 +157,7 @@ fn incast_beside_rails(cc: Cc, pfc: bool, shared: u64) -> gpu_graphs::Graph {
             start_ps: NEVER,
             sport: 20_000,
             dport: 100,
-            priority: 3,
+            class: 3,
         })
         .collect();
     let path = |src, dst| random::shortest_paths(&network, src, dst);

@@ -62,7 +62,7 @@ fn a_link_between_two_hosts_is_a_race() {
         start_ps: 0,
         sport: 1000,
         dport: 100,
-        priority: 3,
+        class: 3,
     };
     let flows = vec![flow(0, 0, 1), flow(1, 1, 0)];
     let path = |forth, back| FlowPaths { data: vec![vec![forth]], ack: vec![vec![back]] };

@@ -224,7 +224,7 @@ fn flows(dir: &Path, network: &Network) -> (Vec<Flow>, Vec<FlowPaths>) {
             start_ps: parse::<u64>(&row[5]) * 1000,
             sport: parse(head[3]),
             dport: parse(head[4]),
-            priority: parse(&row[2]),
+            class: parse(&row[2]),
         });
         paths.push(FlowPaths { data: vec![path(parts[1])], ack: vec![path(parts[2])] });
     }
@@ -333,5 +333,6 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         ecn_by_rate,
         ecn_per_100g: EcnThresholds { kmin_bytes: 400_000, kmax_bytes: 1_600_000, pmax_q32: fixed(0.2, 32) },
         global_rtt: true,
+        classes: Vec::new(),
     }
 }

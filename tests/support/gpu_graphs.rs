@@ -64,7 +64,7 @@ pub fn case_of(seed: u64, cc: Cc, shape: usize) -> Graph {
             start_ps: NEVER,
             sport: 20_000 + pair.lane as u16,
             dport: 100,
-            priority: 3,
+            class: 3,
         });
     }
     case.paths = random::paths(&mut rng, &case.network, &case.flows);

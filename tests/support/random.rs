@@ -394,7 +394,7 @@ pub fn flows(rng: &mut Rng, n_hosts: u64, clock_ps: u64) -> Vec<Flow> {
                 start_ps: start_ps / clock_ps * clock_ps,
                 sport: 10_000 + *k - 1,
                 dport: 100,
-                priority: 3,
+                class: 3,
             }
         })
         .collect()
@@ -580,6 +580,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         ecn_by_rate: by_rate,
         ecn_per_100g: ecn,
         global_rtt: rng.chance(50),
+        classes: Vec::new(),
         // Drawn last and for Swift alone, so that the cases of others stay.
         swift: if cc == Cc::Swift { swift(rng) } else { Swift::default() },
         nscc: Nscc::default(),

@@ -28,7 +28,7 @@ pub fn case(cc: Cc) -> Case {
             start_ps: (i as u64 / 3) * 3 * US,
             sport: 10_000 + i as u16,
             dport: 100,
-            priority: 3,
+            class: 3,
         });
         paths.push(FlowPaths { data: dumbbell::paths(src, dst), ack: dumbbell::paths(dst, src) });
     }

@@ -25,5 +25,5 @@ impl TaskCase {
 
 /// The flow that stands for a queue pair between two ranks.
 pub fn queue_pair(id: u32, src_rank: u32, dst_rank: u32) -> Flow {
-    Flow { id, src_rank, dst_rank, bytes: 0, start_ps: NEVER, sport: 20_000 + id as u16, dport: 100, priority: 3 }
+    Flow { id, src_rank, dst_rank, bytes: 0, start_ps: NEVER, sport: 20_000 + id as u16, dport: 100, class: 3 }
 }

@@ -133,7 +133,7 @@ fn real_topologies_and_flows_of_others_read() {
                 start_ps: 0,
                 sport: 10_000,
                 dport: 100,
-                priority: 3,
+                class: 3,
             };
             let paths = router.paths(&flow, &Ecmp { seed: 1 }).unwrap_or_else(|e| panic!("{name}: {e}"));
             assert_eq!(paths.data[0][0] ^ 1, *paths.ack[0].last().unwrap(), "{name}: one NIC at the source");

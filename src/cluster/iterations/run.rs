@@ -378,7 +378,7 @@ fn tables(
         start_ps: NEVER,
         sport: FIRST_SPORT,
         dport: QP_DPORT,
-        priority: 0,
+        class: 0,
     };
     let flows: Vec<Flow> = (0..).zip(&graph.qps).map(flow).collect();
     let paths: Vec<_> = case.edges.iter().map(|(_, paths)| paths.clone()).collect();

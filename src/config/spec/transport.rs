@@ -141,6 +141,7 @@ impl Config {
                 pmax_q32: fixed(v.float(KeyId::EcnPmax), 32),
             },
             global_rtt: v.bool(KeyId::GlobalRtt),
+            classes: Vec::new(),
         })
     }
 }

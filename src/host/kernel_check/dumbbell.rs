@@ -56,7 +56,7 @@ impl SmallCase {
         let id = self.flows.len() as u32;
         let (src_rank, dst_rank) = (src, dst);
         let sport = 10_000 + id as u16;
-        self.flows.push(Flow { id, src_rank, dst_rank, bytes, start_ps, sport, dport: 100, priority: 3 });
+        self.flows.push(Flow { id, src_rank, dst_rank, bytes, start_ps, sport, dport: 100, class: 3 });
         self.paths.push(FlowPaths { data: paths(src, dst), ack: paths(dst, src) });
         self.rtt.push(RttWindow { rtt_ps: 6_500_000, window_bytes: 20_000 });
     }

@@ -82,5 +82,6 @@ pub fn transport(cc: Cc) -> Transport {
         ecn_by_rate: Vec::new(),
         ecn_per_100g: EcnThresholds { kmin_bytes: 8_000, kmax_bytes: 60_000, pmax_q32: 1 << 31 },
         global_rtt: true,
+        classes: Vec::new(),
     }
 }

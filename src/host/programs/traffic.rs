@@ -94,7 +94,7 @@ pub(crate) fn queue_pairs(job: &Job) -> Vec<Flow> {
             start_ps: NEVER,
             sport,
             dport: QP_DPORT,
-            priority: 0,
+            class: 0,
         }
     };
     job.graph.qps.iter().enumerate().map(flow).collect()
@@ -123,10 +123,8 @@ pub(crate) fn few_enough(pattern: &Pattern, ranks: u64) -> Result<(), PrepareErr
 /// Checks that all flows have the same priority, as one traffic class is modelled.
 pub(crate) fn one_class(flows: &[Flow]) -> Result<(), PrepareError> {
     let Some(first) = flows.first() else { return Ok(()) };
-    match flows.iter().find(|f| f.priority != first.priority) {
-        Some(other) => {
-            Err(PrepareError::Priorities { a: first.id, pa: first.priority, b: other.id, pb: other.priority })
-        }
+    match flows.iter().find(|f| f.class != first.class) {
+        Some(other) => Err(PrepareError::Priorities { a: first.id, pa: first.class, b: other.id, pb: other.class }),
         None => Ok(()),
     }
 }

@@ -21,8 +21,8 @@ pub struct Flow {
     pub sport: u16,
     /// UDP destination port, used only for ECMP's hash.
     pub dport: u16,
-    /// Priority group as written in the file. One class is modelled: all flows of an experiment must have the same one.
-    pub priority: u8,
+    /// Traffic class. Files of ns-3 call it the priority group. Where one class is modelled, all flows of an experiment have the same number here.
+    pub class: u8,
 }
 
 impl From<&Flow> for FlowKey {

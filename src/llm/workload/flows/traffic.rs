@@ -77,7 +77,7 @@ pub struct Poisson {
 
 /// A flow with the port and priority of generated flows, starting at 0.
 pub(in crate::workload) fn flow(id: u32, src_rank: u32, dst_rank: u32, bytes: u64) -> Flow {
-    Flow { id, src_rank, dst_rank, bytes, start_ps: 0, sport: FIRST_SPORT, dport: DPORT, priority: PRIORITY }
+    Flow { id, src_rank, dst_rank, bytes, start_ps: 0, sport: FIRST_SPORT, dport: DPORT, class: PRIORITY }
 }
 
 pub(in crate::workload) fn check_ranks(pattern: &'static str, n_ranks: u32) -> Result<(), WorkloadError> {

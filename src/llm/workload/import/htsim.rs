@@ -256,7 +256,7 @@ fn flows(file: &File) -> Vec<Flow> {
         },
         sport: ports.next(c.src, c.dst),
         dport: DPORT,
-        priority: PRIORITY,
+        class: PRIORITY,
     };
     file.connections.iter().enumerate().map(flow).collect()
 }
