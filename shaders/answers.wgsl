@@ -12,11 +12,22 @@ fn queue_answer(n: u32, f: u32, p: u32) {
     packets[pk].path = path;
     flow_rx[rx].n_acks += 1u;
     packets[pk].next = NONE;
-    let tail = nics[nic_base + n].ack_tail;
-    nics[nic_base + n].ack_tail = p;
-    if tail == NONE {
-        own.ack_head = p;
+    var tail: u32;
+    if has_classes() {
+        let i = class_queue(n, class_of(packets[pk].meta_));
+        tail = class_queues[i].q_tail;
+        class_queues[i].q_tail = p;
+        if tail == NONE {
+            class_queues[i].q_head = p;
+        }
     } else {
+        tail = nics[nic_base + n].ack_tail;
+        nics[nic_base + n].ack_tail = p;
+        if tail == NONE {
+            own.ack_head = p;
+        }
+    }
+    if tail != NONE {
         packets[packet_base + tail].next = p;
     }
 }

@@ -16,7 +16,11 @@ fn classify(s: u32) {
         arrivals += ports[port_base + p].arr_n;
     }
     var independent = switches[sw].congested_n == 0u && (switches[sw].chooses == 0u || arrivals == 0u);
-    if independent && arrivals > 0u && !has_port_queues() {
+    if has_classes() {
+        let bound = bound_of_classes(s);
+        held = bound.held;
+        independent = independent && (arrivals == 0u || bound.below);
+    } else if independent && arrivals > 0u && !has_port_queues() {
         let free = sub_sat(switches[sw].shared_size, shared_sum);
         let max_wire = switches[sw].max_wire;
         for (var p = port_first; p < port_end; p++) {
@@ -38,7 +42,7 @@ fn classify(s: u32) {
         }
     } else if has_mode(MODE_PFC) {
         // Each frame follows a charge or a release, by turns: at most two a packet that arrives, and one resume for what was held.
-        let need = 2u * arrivals + switches[sw].port_n;
+        let need = 2u * arrivals + pausable(switches[sw].port_n);
         switches[sw].need = need;
         if switches[sw].free_n < need {
             set_flag(FLAG_NEEDS_FRAMES);

@@ -79,8 +79,14 @@ fn start_next(port: u32, event: EventKey, joint: bool) {
         p = held.frame_head;
         wire = start_frame(port);
     } else if held.q_head != NONE && held.paused == 0u {
-        p = held.q_head;
-        wire = start_head(port, event, joint);
+        if has_classes() {
+            let class_ = class_in_turn(port);
+            p = class_queues[port_queue_row(port, class_)].q_head;
+            wire = start_class(port, class_, event, joint);
+        } else {
+            p = held.q_head;
+            wire = start_head(port, event, joint);
+        }
     } else {
         held.busy = 0u;
         return;
@@ -132,25 +138,35 @@ fn start_head(port: u32, event: EventKey, joint: bool) -> u32 {
     } else {
         atomicSub(&shared_words[ingress_word(packet.in_port)], wire);
     }
-    if q > ports[port_base + port].kmin && has_mode(MODE_ECN) {
-        let drawn = draw_mark(port, q);
-        if drawn && data {
-            packets[packet_base + p].meta_ = packet.meta_ | META_MARKED;
-            ports[port_base + port].marks += 1lu;
-        }
-    }
+    draw_mark(port, p, q, data);
     if joint {
         resume_test(packet.in_port, port);
     }
+    take_turn(port, p, data, event);
+    return wire;
+}
+
+// Telemetry and count of packet `p`, which leaves its queue at `port`.
+fn take_turn(port: u32, p: u32, data: bool, event: EventKey) {
     if data && exp_cc == CC_HPCC {
         push_int(port, p, event.t);
     }
     ports[port_base + port].hops += 1lu;
-    return wire;
+}
+
+// Marks packet `p`, which has left a queue of `port` with `q` bytes in it, if it is `data` and the queue is long enough.
+fn draw_mark(port: u32, p: u32, q: u32, data: bool) {
+    if q > ports[port_base + port].kmin && has_mode(MODE_ECN) {
+        let drawn = is_marked(port, q);
+        if drawn && data {
+            packets[packet_base + p].meta_ |= META_MARKED;
+            ports[port_base + port].marks += 1lu;
+        }
+    }
 }
 
 // The marking test of a queue `q > kmin`: certain above `kmax`, else a draw.
-fn draw_mark(port: u32, q: u32) -> bool {
+fn is_marked(port: u32, q: u32) -> bool {
     let row = port_base + port;
     let kmin = ports[port_base + port].kmin;
     let kmax = ports[row].kmax;
@@ -210,13 +226,16 @@ fn drop_packet(port: u32, p: u32) {
 // A pause or resume frame reaches the port from its peer. Returns whether the caller must start the next transmission: the caller
 // does it, so that the code of a transmission is in each kernel once.
 fn on_frame(port: u32, p: u32, event: EventKey) -> bool {
-    let resume = (packets[packet_base + p].meta_ & META_RESUME) != 0u;
+    let meta_word = packets[packet_base + p].meta_;
+    let resume = (meta_word & META_RESUME) != 0u;
     held_differs = true;
-    if resume {
-        held.paused = 0u;
-    } else {
-        held.paused = 1u;
+    if !resume {
         ports[port_base + port].pauses += 1u;
+    }
+    if has_classes() {
+        pause_class(port, class_of(meta_word), resume);
+    } else {
+        held.paused = select(1u, 0u, resume);
     }
     return_later(port, p);
     if !resume {

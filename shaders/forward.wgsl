@@ -107,7 +107,9 @@ fn forward(port: u32, end: u64) {
     let row = port_base + port;
     let arr_bytes = ports[row].arr_bytes;
     if arr_bytes != 0u {
-        atomicAdd(&shared_words[ingress_word(port)], arr_bytes);
+        if !has_classes() {
+            atomicAdd(&shared_words[ingress_word(port)], arr_bytes);
+        }
         ports[row].arr_bytes = 0u;
     }
     ports[row].arr_n = 0u;
@@ -131,6 +133,9 @@ fn forward(port: u32, end: u64) {
             arrival = packet_row(list);
             if has_port_queues() {
                 join(port, p, wire, next.t);
+            } else if has_classes() {
+                charge_arrival(p);
+                enqueue_class(port, p, wire, next.t);
             } else {
                 enqueue(port, p, wire, next.t);
             }

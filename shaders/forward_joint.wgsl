@@ -69,7 +69,11 @@ fn forward_joint(s: u32, end: u64) {
         ports[port_base + port].arr_n = 0u;
         note_next(port);
     }
-    sum_ports(port_first, port_end);
+    if has_classes() {
+        sum_classes(port_first, port_end);
+    } else {
+        sum_ports(port_first, port_end);
+    }
     loop {
         let first = forward_joint_next_event(port_first, port_end, end);
         let next = first.event;
@@ -93,6 +97,16 @@ fn forward_joint(s: u32, end: u64) {
             if has_port_queues() {
                 hold(which);
                 join(which, p, wire, next.t);
+            } else if has_classes() {
+                let class_ = class_of(packets[packet_base + p].meta_);
+                if !admit_class(ingress, class_, wire) {
+                    drop_packet(which, p);
+                    note_next(which);
+                    continue;
+                }
+                charge_class(ingress, class_, wire);
+                hold(which);
+                enqueue_class(which, p, wire, next.t);
             } else {
                 if !admit(ingress, wire) {
                     drop_packet(which, p);

@@ -124,8 +124,8 @@ fn resume_test(port: u32, egress: u32) {
     }
 }
 
-// Takes a record from the switch's pool and makes it the last frame of `port`.
-fn push_frame(port: u32, resume: u32) {
+// Takes a record from the switch's pool and makes it the last frame of `port`. `bits` of its `meta` say whether it is a resume frame, and for which class.
+fn push_frame(port: u32, bits: u32) {
     let s = ports[port_base + port].switch_idx;
     let sw = switch_base + s;
     let p = switches[sw].free_head;
@@ -140,6 +140,6 @@ fn push_frame(port: u32, resume: u32) {
     packets[pk].path = 0u;
     packets[pk].payload = NONE;
     packets[pk].in_port = NONE;
-    packets[pk].meta_ = FRAME_BYTES | (KIND_FRAME << META_KIND_SHIFT) | resume;
+    packets[pk].meta_ = FRAME_BYTES | (KIND_FRAME << META_KIND_SHIFT) | bits;
     push_first(port, p);
 }

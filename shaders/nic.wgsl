@@ -148,13 +148,16 @@ fn arrive(n: u32, event: EventKey) -> bool {
         on_pull(p);
         return true;
     }
-    if (meta_word & META_RESUME) != 0u {
-        own.paused = 0u;
-        return true;
+    let resume = (meta_word & META_RESUME) != 0u;
+    if !resume {
+        nics[row].pauses += 1u;
     }
-    own.paused = 1u;
-    nics[row].pauses += 1u;
-    return false;
+    if has_classes() {
+        class_queues[class_queue(n, class_of(meta_word))].paused = select(1u, 0u, resume);
+    } else {
+        own.paused = select(1u, 0u, resume);
+    }
+    return resume;
 }
 
 // The next flow of the NIC starts: a queue pair is created.
@@ -232,7 +235,9 @@ fn kick(n: u32, event: EventKey) {
     }
     var sending = Sending(NONE, 0lu);
     let paused = own.paused != 0u;
-    if own.ack_head != NONE && (has_mode(MODE_ACK_HIGH_PRIO) || !paused) {
+    if has_classes() {
+        sending = kick_classes(n, event);
+    } else if own.ack_head != NONE && (has_mode(MODE_ACK_HIGH_PRIO) || !paused) {
         sending = send_ack(n);
     } else {
         let f = next_queue_pair(n, paused, event);
@@ -312,11 +317,16 @@ fn next_queue_pair(n: u32, paused: bool, event: EventKey) -> u32 {
         own.rr = found;
         return order[first + found];
     }
+    look_again(n, earliest, event);
+    return NONE;
+}
+
+// Sets a timer for `earliest`, the time at which a queue pair of NIC `n` may send, if it is later than now and no timer is set.
+fn look_again(n: u32, earliest: u64, event: EventKey) {
     if earliest != NEVER && earliest > event.t && own.timer == NEVER {
         own.timer = earliest;
-        nics[row].timer_d = lineage(earliest - event.t, event.d);
+        nics[nic_base + n].timer_d = lineage(earliest - event.t, event.d);
     }
-    return NONE;
 }
 
 // Removes the finished queue pairs from index `first_finished` on; returns where the one at `found` went.
@@ -403,6 +413,9 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
     details[pk].sent_at = event.t;
     packets[pk].payload = payload;
     var meta_word = wire | (KIND_DATA << META_KIND_SHIFT) | asking;
+    if has_classes() {
+        meta_word |= flow_tx[tx].class_ << META_CLASS_SHIFT;
+    }
     packets[pk].in_port = NONE;
     var path = flow_tx[tx].path_first;
     let n_paths = flow_tx[tx].n_paths;

@@ -113,7 +113,7 @@ fn on_data(n: u32, p: u32, event: EventKey) -> bool {
     if is_uec() {
         new_meta |= answer_meta(old_meta);
     } else {
-        new_meta |= old_meta & (META_INT_MASK << META_INT_SHIFT);
+        new_meta |= old_meta & META_ANSWERED;
     }
     let cnp_interval = exps[exp_row].cnp_interval;
     if (old_meta & META_MARKED) != 0u && (cnp_interval == 0lu || now >= flow_rx[rx].cnp_t) {

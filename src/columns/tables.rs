@@ -11,7 +11,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 
 use super::claims::{ClaimTable, Claims};
 use super::column::Column;
-use super::index::{FlowIdx, PortIdx, TaskIdx};
+use super::index::{EndOwner, FlowIdx, LinkEndIdx, PortIdx, TaskIdx};
 use super::network_changes::NetworkChanges;
 use super::registry::every_table;
 use super::series::TimeSeries;
@@ -393,6 +393,17 @@ impl Tables<'_> {
     #[inline]
     pub fn one_less_left(&mut self) {
         self.shared.word(SHARED_FLOWS_LEFT).fetch_sub(1, Relaxed);
+    }
+
+    /// Whether the peer of `end` has paused it, or any traffic class there. An end whose link is down is not paused.
+    pub fn is_paused(&self, end: LinkEndIdx) -> bool {
+        let paused = match end.owner(self.exps[0].nic_len) {
+            EndOwner::Nic(n) => self.nics[n].paused,
+            EndOwner::Port(port) => self.ports[port].paused,
+        };
+        let classes = self.exps[0].class_n as usize;
+        let first = end.usize() * classes;
+        paused == 1 || self.class_queues[first..first + classes].iter().any(|queue| queue.paused != 0)
     }
 
     /// Size of each table in bytes, in the order of [`TABLES`](super::TABLES).

@@ -8,7 +8,7 @@ use super::{CHANGES, FARTHEST, LINEAGE_WORDS, TABLES, Table};
 use super::{cc, flag, kind, meta, mixed, mode, psn, qp, status, task};
 
 /// Columns whose Rust names are reserved words of WGSL. There they end in an underscore.
-const RESERVED: [&str; 2] = ["meta", "target"];
+const RESERVED: [&str; 3] = ["class", "meta", "target"];
 
 /// Columns of an experiment that steps read often and that no system writes. `enter` copies them to private variables, which are called `exp_` and the
 /// column's name: a device reads its memory once a dispatch then, and not several times a packet.

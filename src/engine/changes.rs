@@ -4,8 +4,10 @@
 //! An experiment stops at the time of its next change ([`super::stops`]). So no system knows of changes, and every engine makes them here.
 
 use crate::cpu::advance::return_record;
+use crate::cpu::classes::{class_queue, has_classes};
 use crate::cpu::key::periodic;
 use crate::cpu::nic::set_clock;
+use crate::cpu::switch::class_port::end_pauses;
 use crate::cpu::switch::egress::{completion_time, drop_packet};
 use crate::cpu::switch::port_queue::has_port_queues;
 use hyperfold_columns::{
@@ -73,6 +75,10 @@ fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) -> Option<PortId
     let port = match end.owner(t.exps[0].nic_len) {
         EndOwner::Nic(n) => {
             t.nics[n].paused = HOLDS;
+            for class in 0..t.exps[0].class_n {
+                let i = class_queue(&t.exps[0], end, class);
+                t.class_queues[i].paused = 0;
+            }
             return None;
         }
         EndOwner::Port(port) => port,
@@ -91,6 +97,9 @@ fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) -> Option<PortId
         if row.headroom_used == 0 {
             t.switches[row.switch_idx].congested_n -= 1;
         }
+    }
+    if has_classes(&t.exps[0]) {
+        end_pauses(t, port);
     }
     while frame.is_some() {
         debug_assert_eq!((t.packets[frame].meta >> meta::KIND_SHIFT) & meta::KIND_MASK, kind::FRAME);

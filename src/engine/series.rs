@@ -120,7 +120,7 @@ fn ends<'a>(t: &'a Tables) -> impl Iterator<Item = EndSample> + 'a {
         EndSample {
             end: LinkEndIdx(n.0),
             queue_bytes: 0,
-            paused: row.paused == 1,
+            paused: t.is_paused(n.end()),
             pauses: row.pauses,
             drops: 0,
             marks: 0,
@@ -132,7 +132,7 @@ fn ends<'a>(t: &'a Tables) -> impl Iterator<Item = EndSample> + 'a {
         EndSample {
             end: port.end(n_nics),
             queue_bytes: row.q_bytes,
-            paused: row.paused != 0,
+            paused: t.is_paused(port.end(n_nics)),
             pauses: row.pauses,
             drops: row.drops,
             marks: row.marks,

@@ -339,6 +339,14 @@ impl Transport {
         (self.port_queue_per_100g > 0).then_some((bytes as u64).max(full_packet))
     }
 
+    /// Number of classes whose senders switches pause before a buffer overflows: all packets are one of them where there are no classes, and PFC is on.
+    pub fn lossless_classes(&self) -> u64 {
+        match self.classes.as_slice() {
+            [] => u64::from(self.pfc),
+            classes => classes.iter().filter(|class| class.lossless).count() as u64,
+        }
+    }
+
     /// Whether receivers take packets in any order.
     pub fn takes_any_order(&self) -> bool {
         matches!(self.loss_recovery, LossRecovery::Selective | LossRecovery::Uec)

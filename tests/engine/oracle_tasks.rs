@@ -8,6 +8,7 @@ use crate::support::tasks::TaskCase;
 use crate::support::{engine, graphs, random_tasks};
 use hyperfold_columns::{NEVER, status};
 use hyperfold_host::tables::build_tables::BuildOptions;
+use hyperfold_llm::workload::program::Dim;
 use hyperfold_llm::workload::tasks::{QueuePair, TaskGraph, Work};
 use hyperfold_network::transport::LossRecovery;
 
@@ -205,7 +206,11 @@ fn a_lost_request_for_credit_is_made_again() {
 /// Both could misread the semantics in the same way; not what anybody can reckon.
 #[test]
 fn times_are_those_reckoned_by_hand() {
-    let mut graph = TaskGraph { qps: vec![QueuePair { src: 5, dst: 6, lane: 0 }], servers: 1, ..TaskGraph::default() };
+    let mut graph = TaskGraph {
+        qps: vec![QueuePair { src: 5, dst: 6, lane: 0, dim: Dim::Other }],
+        servers: 1,
+        ..TaskGraph::default()
+    };
     let first = graph.task(5, 2_000_000, Work::Message { qp: 0, bytes: 1_000 });
     let second = graph.task(5, 0, Work::Message { qp: 0, bytes: 500 });
     let arrived = graph.task(6, 700, Work::Delay);

@@ -7,6 +7,7 @@ use hyperfold_columns::{NEVER, OwnedTables, mode, status};
 use hyperfold_engine::FoldStats;
 use hyperfold_fold::FoldEngine;
 use hyperfold_llm::workload::Flow;
+use hyperfold_llm::workload::program::Dim;
 use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{Link, Network, Node, NodeKind, SwitchNames};
@@ -127,12 +128,17 @@ fn incast_beside_rails(cc: Cc, pfc: bool, shared: u64) -> gpu_graphs::Graph {
         task
     };
     for src in 13..HOSTS {
-        graph.qps.push(QueuePair { src, dst: 12, lane: 0 });
+        graph.qps.push(QueuePair { src, dst: 12, lane: 0, dim: Dim::Other });
         (0..6).for_each(|_| _ = post(&mut graph, src - 13, 600_000, None));
     }
     for rail in 0..3 {
         let first = graph.qps.len() as u32;
-        graph.qps.extend((0..4).map(|r| QueuePair { src: 4 * rail + r, dst: 4 * rail + (r + 1) % 4, lane: 0 }));
+        graph.qps.extend((0..4).map(|r| QueuePair {
+            src: 4 * rail + r,
+            dst: 4 * rail + (r + 1) % 4,
+            lane: 0,
+            dim: Dim::Other,
+        }));
         let mut before: Vec<Option<u32>> = vec![None; 4];
         for _ in 0..40 {
             let now: Vec<Option<u32>> =

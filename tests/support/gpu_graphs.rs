@@ -5,6 +5,7 @@
 use hyperfold_columns::{NEVER, OwnedTables, SHARED_FLOWS_LEFT, task};
 use hyperfold_host::tables::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
 use hyperfold_llm::workload::Flow;
+use hyperfold_llm::workload::program::Dim;
 use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use hyperfold_network::transport::Cc;
 
@@ -130,7 +131,7 @@ pub fn complete(name: &str, t: &OwnedTables) {
 }
 
 fn pair(g: &mut TaskGraph, src: u32, dst: u32, lane: u32) -> u32 {
-    g.qps.push(QueuePair { src, dst, lane });
+    g.qps.push(QueuePair { src, dst, lane, dim: Dim::Other });
     g.qps.len() as u32 - 1
 }
 

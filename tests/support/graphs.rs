@@ -3,6 +3,7 @@
 //! Eight hosts on two switches; every congestion control, with windows, pauses and losses, messages fresh or not.
 
 use hyperfold_llm::workload::Flow;
+use hyperfold_llm::workload::program::Dim;
 use hyperfold_llm::workload::tasks::{QueuePair, TaskGraph, Work};
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{Link, Network, Node, NodeKind, SwitchNames};
@@ -141,7 +142,7 @@ impl Maker {
 
     /// A message of `bytes` from `src` to `dst`, posted `delay_ps` after it could be.
     fn send(&mut self, src: u32, dst: u32, bytes: u64, delay_ps: u64) -> u32 {
-        let like = QueuePair { src, dst, lane: 0 };
+        let like = QueuePair { src, dst, lane: 0, dim: Dim::Other };
         let known = self.graph.qps.iter().position(|qp| *qp == like);
         let qp = known.unwrap_or_else(|| {
             self.graph.qps.push(like);

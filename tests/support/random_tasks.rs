@@ -2,6 +2,7 @@
 //!
 //! Without cycles by construction: everything leads from a task to one of a larger number.
 
+use hyperfold_llm::workload::program::Dim;
 use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
@@ -120,7 +121,7 @@ fn queue_pairs(rng: &mut Rng, network: &Network) -> Vec<QueuePair> {
                 break src;
             }
         };
-        pairs.push(QueuePair { src, dst, lane });
+        pairs.push(QueuePair { src, dst, lane, dim: Dim::Other });
     }
     pairs
 }

@@ -13,6 +13,7 @@ use hyperfold_fold::FoldEngine;
 use hyperfold_host::programs::job::Job;
 use hyperfold_host::tables::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
 use hyperfold_host::{QP_DPORT, RunOptions, add_tasks};
+use hyperfold_llm::workload::program::Dim;
 use hyperfold_llm::workload::random::RandomStream;
 use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use hyperfold_llm::workload::{FIRST_SPORT, Flow};
@@ -309,7 +310,7 @@ fn graph(
     for (_, paths) in &case.edges {
         let ends = |path: &[u32]| (case.net.arc_from(path[0]), case.net.arc_to(path[path.len() - 1]));
         let (src, dst) = ends(&paths.data[0]);
-        graph.qps.push(QueuePair { src: rank_of(src), dst: rank_of(dst), lane: 0 });
+        graph.qps.push(QueuePair { src: rank_of(src), dst: rank_of(dst), lane: 0, dim: Dim::Other });
     }
     let mut marks = Vec::new();
     for (job, (work, &count)) in (0..).zip(case.works.iter().zip(counts)) {

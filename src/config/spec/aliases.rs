@@ -57,6 +57,11 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
         "transport.payload_bytes",
         "payload payload_size mtu mtu_bytes mss packet_size packet_bytes packet_payload packet_payload_size",
     ),
+    (
+        "transport.classes",
+        "traffic_classes classes priorities queues transport.class_priorities transport.priorities qos ets pfc_classes virtual_lanes",
+    ),
+    ("workload.class", "traffic_class workload.priority priority_group service_level workload.traffic_class"),
     ("transport.pfc", "priority_flow_control enable_pfc lossless pause"),
     ("transport.ecn", "enable_ecn ecn_enabled qcn"),
     ("transport.ecn_kmin_kb", "kmin ecn_kmin ecn_min kmin_kb ecn_threshold threshold"),

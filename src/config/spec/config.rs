@@ -23,6 +23,7 @@ use super::series::series_keys;
 use super::server_links::{check_links, link_kind};
 use super::servers::SERVERS;
 use super::topology::topology_kind;
+use super::traffic_classes::TrafficClasses;
 use super::value::{Value, Values};
 use super::workload::{members, workload};
 use hyperfold_base::units::{BPS_PER_GBPS, PS_PER_NS};
@@ -51,6 +52,8 @@ pub struct Config {
     pub cost: CostKeys,
     /// The seed of this experiment's replica; every other seed is derived from it.
     pub seed: u64,
+    /// The traffic classes of `transport.classes`, and that of the workload.
+    pub classes: TrafficClasses,
     /// Value of `ecn_by_rate`: link rate in bps and its thresholds.
     pub(super) ecn_by_rate: Vec<(u64, EcnThresholds)>,
     /// All resolved keys, for what is read later (transport) and for printing.
@@ -150,6 +153,7 @@ impl Config {
                 requests: v.bool(KeyId::OutRequests) && !job_mode(v),
             },
             seed,
+            classes: TrafficClasses::new(v)?,
             ecn_by_rate,
             values,
         };
@@ -283,6 +287,7 @@ impl Config {
             output: self.output,
             cost: self.cost,
             seed: job.seed,
+            classes: job.classes.clone(),
             ecn_by_rate: self.ecn_by_rate.clone(),
             values: job.values.clone(),
         }

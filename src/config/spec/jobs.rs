@@ -13,6 +13,7 @@ use super::key_id::KeyId;
 use super::mix::{mix, name_hash};
 use super::scale::scaled;
 use super::sections::WorkloadSection;
+use super::traffic_classes::TrafficClasses;
 use super::value::{JobValues, Value, Values};
 use super::workload::workload;
 
@@ -83,6 +84,8 @@ pub struct JobSection {
     pub background: bool,
     /// Workload that the job runs.
     pub workload: WorkloadSection,
+    /// The traffic classes of the network, and that of the job.
+    pub classes: TrafficClasses,
     /// All keys, with their values for this job.
     pub values: Values,
     /// Seed of the replica and the job's name; every other seed of the job is derived from it.
@@ -143,7 +146,8 @@ impl JobSection {
         }
         let start_ps = scaled(v.float(KeyId::JobStartUs), PS_PER_US);
         let (name, seed) = (Arc::clone(&job.name), mix(seed, name_hash(&job.name), 8));
-        Ok(JobSection { name, gpus, placement, start_ps, background, workload, values: v.clone(), seed })
+        let classes = TrafficClasses::new(v)?;
+        Ok(JobSection { name, gpus, placement, start_ps, background, workload, classes, values: v.clone(), seed })
     }
 
     /// Seed of a random placement, from the job's own seed and its `workload.seed`.

@@ -108,6 +108,8 @@ macro_rules! for_each_key {
             Trimming "transport.trimming" KeyKind::Bool, D::Derived(derive::trimming, "true with nscc and rccc"), |v| packets(v) && v.bool(KeyId::PortQueue),
                 "a packet that finds its port's own queue full loses its payload, and its header goes on; else it is dropped";
             Pfc "transport.pfc" KeyKind::Bool, D::Derived(derive::pfc, "true; with port_queue false"), packets, "priority flow control: pause frames instead of loss";
+            Classes "transport.classes" KeyKind::TextOrList, D::None("one class"), |v| v.is(KeyId::Mode, "packet"),
+                "traffic classes with queues and pauses of their own, such as [\"small priority 1 for tp pp\", \"bulk weight 3\", \"rest lossy\"]; see [traffic classes](../how-to/traffic-classes.md)";
             PfcAlphaShift "transport.pfc_alpha_shift" int(0, 30), D::Int(3), shares_buffer, "dynamic threshold: free buffer shifted right by this";
             PfcReserveBytes "transport.pfc_reserve_bytes" int(0, 1 << 30), D::Int(4096), shares_buffer, "buffer reserved to each port";
             PfcResumeOffsetBytes "transport.pfc_resume_offset_bytes" int(0, 1 << 30), D::Int(3072), |v| packets(v) && v.bool(KeyId::Pfc), "a port resumes this far below its threshold";
@@ -357,6 +359,8 @@ macro_rules! for_each_key {
                 "how much kernels slow down beside communication: \"gpu\": as the GPU's table says; \"none\"; the path of a .csv of measured slowdowns, or of an XGBoost model in .json";
             Analytic "workload.analytic" KeyKind::Text, D::Text("intra"), program,
                 "whose communication is a calibrated cost instead of packets: dimensions such as \"tp,ep\", \"all\", or \"intra\": only what cluster.nvlink leaves inside servers";
+            WorkloadClass "workload.class" KeyKind::Text, D::None("the first of transport.classes"), |v| v.has(KeyId::Classes) && !v.is(KeyId::WorkloadKind, "flows"),
+                "traffic class of what no class is for; in a flow file, priorities are numbers of classes";
             FlowWeights "workload.flow_weights" KeyKind::Text, D::Text(""), |v| flows(v) && messages(v),
                 "flow level: by how many times more of a full link than others flows of a dimension get, whole numbers to 64 such as \"pp:8 dp:2\"; 1 where nothing is said";
             WorkloadSeed "workload.seed" int(0, i64::MAX), D::Int(1),

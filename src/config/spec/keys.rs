@@ -106,8 +106,5 @@ pub fn built_in_cdf(name: &str) -> Option<&'static str> {
 /// Known names (and everything below them) that later versions will have, with what to use now.
 pub const LATER: &[(&str, &str)] = {
     const P: &str = concat!("available policies: ", for_each_routing_policy!(listed), ", file");
-    &[
-        ("routing.flowlet", P),
-        ("workload.priority", "one traffic class is modelled, so flows have no priorities of their own"),
-    ]
+    &[("routing.flowlet", P)]
 };

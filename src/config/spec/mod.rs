@@ -39,6 +39,7 @@ mod servers;
 mod serving;
 mod slow_links;
 mod topology;
+mod traffic_classes;
 mod training;
 mod transport;
 mod value;
@@ -81,6 +82,7 @@ pub use series::SeriesKeys;
 pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
 pub use serving::{AdmissionChoice, BatchingChoice, Drafting, GeneratedRequests, PoolLayout, RequestSource, Serving};
 pub use slow_links::{ReducedRate, SlowLinkText};
+pub use traffic_classes::TrafficClasses;
 pub use training::{
     CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, Training,
 };

@@ -64,6 +64,18 @@ impl Config {
             0 => u64::MAX,
             n => n,
         };
+        let payload = v.int(KeyId::PayloadBytes) as u32;
+        let data_overhead = match cc {
+            Cc::Hpcc => 90,
+            Cc::Timely | Cc::Swift => 56,
+            Cc::Nscc | Cc::Rccc => 64,
+            Cc::None | Cc::Dcqcn | Cc::Dctcp => 48,
+        };
+        let ack_bytes = match cc {
+            Cc::Hpcc => 88,
+            Cc::Nscc | Cc::Rccc => 64,
+            _ => 60,
+        };
         Ok(Transport {
             cc,
             clock_ps: if v.is(KeyId::Clock, "ns") { 1000 } else { 1 },
@@ -73,18 +85,9 @@ impl Config {
             recycles_paths: false,
             grade_packets: None,
             weighs_ports: false,
-            payload: v.int(KeyId::PayloadBytes) as u32,
-            data_overhead: match cc {
-                Cc::Hpcc => 90,
-                Cc::Timely | Cc::Swift => 56,
-                Cc::Nscc | Cc::Rccc => 64,
-                Cc::None | Cc::Dcqcn | Cc::Dctcp => 48,
-            },
-            ack_bytes: match cc {
-                Cc::Hpcc => 88,
-                Cc::Nscc | Cc::Rccc => 64,
-                _ => 60,
-            },
+            payload,
+            data_overhead,
+            ack_bytes,
             ack_interval: v.int(KeyId::AckIntervalBytes) as u64,
             chunk,
             loss_recovery: match v.text(KeyId::LossRecovery) {
@@ -141,7 +144,7 @@ impl Config {
                 pmax_q32: fixed(v.float(KeyId::EcnPmax), 32),
             },
             global_rtt: v.bool(KeyId::GlobalRtt),
-            classes: Vec::new(),
+            classes: self.classes.as_integers((payload + data_overhead).max(ack_bytes), v.bool(KeyId::Pfc)),
         })
     }
 }

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `switch` | the systems of switches: arrivals, marking, the shared buffer, forwarding |
 //! | `nic`, `task` | system `nic`: what happens at a NIC in time order, and the tasks of its rank |
+//! | `classes`, `class_turns` | traffic classes: which one sends next, at a port or at a NIC |
 //! | `transport`, `cc` | queue pairs and their rates; one file for each congestion control |
 //! | `schedule`, `analytical`, `advance` | the systems with one row per experiment: gates, what is no packet, the next event |
 //! | `key`, `lists`, `math` | the order of events, packet lists, integers |
@@ -12,6 +13,8 @@
 pub mod advance;
 pub mod analytical;
 pub mod cc;
+pub mod class_turns;
+pub mod classes;
 pub mod engine;
 pub mod key;
 pub mod lists;

@@ -4,6 +4,8 @@
 //! Event handlers return whether the NIC may have something to send now. [`nic`] then calls `kick`, the only place that sends.
 
 use super::cc::dcqcn;
+use super::class_turns::kick_classes;
+use super::classes::{class_of, class_queue, has_classes};
 use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, lineage, lineages, periodic};
 use super::lists::{fetch, fetch_rest, wire_pop, wire_push};
 use super::math::tx_time;
@@ -151,12 +153,18 @@ fn arrive(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     match (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK {
         kind::DATA => receiver::on_data(t, n, p, event),
         kind::FRAME => {
+            let resume = pk_meta & meta::RESUME != 0;
+            let by_class = has_classes(&t.exps[0]);
             let row = &mut t.nics[n];
             t.packets[p].next = row.to_return;
             row.to_return = p;
-            let resume = pk_meta & meta::RESUME != 0;
-            row.paused = !resume as u32;
-            row.pauses += !resume as u32;
+            row.pauses += u32::from(!resume);
+            if by_class {
+                let i = class_queue(&t.exps[0], n.end(), class_of(pk_meta));
+                t.class_queues[i].paused = u32::from(!resume);
+            } else {
+                row.paused = u32::from(!resume);
+            }
             t.raise(flag::TO_RETURN);
             resume
         }
@@ -232,6 +240,9 @@ fn kick(t: &mut Tables, n: NicIdx, event: &EventKey) {
     if row.busy_until != NEVER || row.paused == HOLDS {
         return;
     }
+    if has_classes(&t.exps[0]) {
+        return kick_classes(t, n, event);
+    }
     let ack_prio = t.exps[0].modes & mode::ACK_HIGH_PRIO != 0;
     if row.ack_head.is_some() && (ack_prio || row.paused == 0) {
         send_ack(t, n, event);
@@ -246,7 +257,7 @@ fn kick(t: &mut Tables, n: NicIdx, event: &EventKey) {
 
 /// Whether a queue pair has something to send and its windows let it.
 #[inline(always)]
-fn may_send(e: &Exp, tx: &FlowTx, paused: bool) -> bool {
+pub(super) fn may_send(e: &Exp, tx: &FlowTx, paused: bool) -> bool {
     if takes_any_order(e) {
         return !paused
             && any_order::has_data(e, tx)
@@ -303,16 +314,22 @@ fn next_queue_pair(t: &mut Tables, n: NicIdx, paused: bool, event: &EventKey) ->
         t.nics[n].rr = found;
         return t.order[(first + found).usize()];
     }
+    look_again(t, n, earliest, event);
+    FlowIdx::NONE
+}
+
+/// Sets a timer for `earliest`, the time at which a queue pair of NIC `n` may send, if it is later than now and no timer is set.
+#[inline(always)]
+pub(super) fn look_again(t: &mut Tables, n: NicIdx, earliest: u64, event: &EventKey) {
     let row = &mut t.nics[n];
     if earliest != NEVER && earliest > event.t && row.timer == NEVER {
         row.timer = earliest;
         row.timer_d = lineage(earliest - event.t, &event.d);
     }
-    FlowIdx::NONE
 }
 
 /// Removes the finished queue pairs from index `first_finished` on. Returns the new index of the queue pair at `found`.
-fn remove_finished(t: &mut Tables, n: NicIdx, first_finished: u32, found: u32) -> u32 {
+pub(super) fn remove_finished(t: &mut Tables, n: NicIdx, first_finished: u32, found: u32) -> u32 {
     let row = &t.nics[n];
     let (first, count) = (row.flow_first, row.qp_n);
     let mut moved = found;
@@ -340,7 +357,13 @@ fn send_ack(t: &mut Tables, n: NicIdx, event: &EventKey) {
     if row.ack_head.is_none() {
         row.ack_tail = PacketIdx::NONE;
     }
-    let x = row.tx_ack;
+    send_answer(t, n, p, event);
+}
+
+/// Sends answer `p`, which has left the queue of NIC `n`.
+#[inline]
+pub(super) fn send_answer(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
+    let x = t.nics[n].tx_ack;
     transmit(t, n, p, x, event);
 }
 
@@ -364,7 +387,7 @@ fn next_packet(t: &mut Tables, f: FlowIdx) -> (u64, u32) {
 }
 
 /// Sends the next packet of queue pair `f`.
-fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
+pub(super) fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     if t.exps[0].cc == cc::DCQCN {
         dcqcn::advance(t, f, event);
     }
@@ -397,7 +420,7 @@ fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey) {
     let pk = &mut t.packets[p];
     pk.flow = f;
     pk.payload = payload;
-    pk.meta = wire | (kind::DATA << meta::KIND_SHIFT) | asks;
+    pk.meta = wire | (kind::DATA << meta::KIND_SHIFT) | asks | (tx.class << meta::CLASS_SHIFT);
     pk.path = tx.path_first;
     pk.in_port = PortIdx::NONE;
     if uec && mixed::is_mixed(e) {

@@ -19,13 +19,16 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 29] = [
+const FILES: [&str; 32] = [
     include_str!("../../../shaders/bindings.wgsl"),
     include_str!("../../../shaders/math.wgsl"),
     include_str!("../../../shaders/key.wgsl"),
     include_str!("../../../shaders/lists.wgsl"),
     include_str!("../../../shaders/mmu.wgsl"),
     include_str!("../../../shaders/adaptive.wgsl"),
+    include_str!("../../../shaders/classes.wgsl"),
+    include_str!("../../../shaders/class_port.wgsl"),
+    include_str!("../../../shaders/class_turns.wgsl"),
     include_str!("../../../shaders/held_port.wgsl"),
     include_str!("../../../shaders/held_nic.wgsl"),
     include_str!("../../../shaders/egress.wgsl"),
@@ -73,12 +76,12 @@ pub enum SourceError {
 /// Parts of the kernels that only some experiments need. What is left out is never compiled: software Vulkan takes minutes for all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct KernelParts {
-    /// Ultra Ethernet, egress ports that have queues of their own, and adaptive routing.
+    /// Ultra Ethernet, egress ports that have queues of their own, adaptive routing, and traffic classes.
     pub rare: bool,
 }
 
 /// Modes that need the rare parts.
-const RARE: u32 = mode::UEC | mode::PORT_QUEUES | mode::ADAPTIVE;
+const RARE: u32 = mode::UEC | mode::PORT_QUEUES | mode::ADAPTIVE | mode::CLASSES;
 
 impl KernelParts {
     /// Kernels that run any experiment.

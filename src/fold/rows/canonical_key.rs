@@ -76,7 +76,7 @@ fn rules(e: &Exp) -> Exp {
         credit_grant: e.credit_grant,
         credit_stretch_q16: e.credit_stretch_q16,
         adaptive_grade: e.adaptive_grade,
-        pad0: 0,
+        class_n: 0,
         rates_mbps_lo: e.rates_mbps_lo,
         rates_mbps_hi: e.rates_mbps_hi,
         // These columns say where its rows are, and which experiment it is.
@@ -102,6 +102,8 @@ fn rules(e: &Exp) -> Exp {
         rtt_len: 0,
         bits_base: 0,
         bits_len: 0,
+        class_base: 0,
+        class_len: 0,
         task_base: 0,
         task_len: 0,
         edge_base: 0,

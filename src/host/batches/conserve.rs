@@ -1,7 +1,9 @@
 //! Conservation laws, checked on every experiment that ends. A violation means that the simulator is wrong.
 
 use hyperfold_base::units::PS_PER_S;
-use hyperfold_columns::{FRAME_BYTES, NEVER, PacketIdx, SHARED_HEADER, Tables, kind, meta, mode};
+use hyperfold_columns::{FRAME_BYTES, NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta, mode};
+use hyperfold_engine::cpu::classes::has_classes;
+use hyperfold_engine::cpu::switch::class_port::{held_word, port_queue_row};
 use hyperfold_engine::cpu::transport::stream;
 
 /// A law that does not hold.
@@ -147,7 +149,7 @@ pub fn check(t: &Tables, link_names: &[String]) -> Result<(), Violation> {
     }
     bits(t)?;
     for (port, &held) in found.held_by_ingress.iter().enumerate() {
-        let charged = t.shared[SHARED_HEADER as usize + port] as u64 + t.ports[port].headroom_used as u64;
+        let charged = charged(t, PortIdx::new(port));
         if charged != held {
             return Err(Violation::Accounting { port: names.port(t, port), charged, held });
         }
@@ -236,6 +238,28 @@ fn rates(t: &Tables, names: &RowNames) -> Result<(), Violation> {
     Ok(())
 }
 
+/// Bytes that switches hold by their own accounts, of what came in by `port`.
+fn charged(t: &Tables, port: PortIdx) -> u64 {
+    let e = &t.exps[0];
+    if !has_classes(e) {
+        return u64::from(t.shared[(SHARED_HEADER + port.0) as usize]) + u64::from(t.ports[port].headroom_used);
+    }
+    let class = |class| {
+        let headroom = t.class_queues[port_queue_row(e, port, class)].headroom_used;
+        u64::from(t.shared[held_word(e, port, class)]) + u64::from(headroom)
+    };
+    (0..e.class_n).map(class).sum()
+}
+
+/// First packets of the egress queues of `port`: one queue, or one for each traffic class.
+pub(super) fn egress_queues(t: &Tables, port: PortIdx) -> Vec<PacketIdx> {
+    let e = &t.exps[0];
+    if !has_classes(e) {
+        return vec![t.ports[port].q_head];
+    }
+    (0..e.class_n).map(|class| t.class_queues[port_queue_row(e, port, class)].q_head).collect()
+}
+
 /// Totals over all lists of packets.
 struct Found {
     records: u64,
@@ -282,10 +306,17 @@ fn walk(t: &Tables) -> Found {
     }
     // Control packets are charged to their in-port as others are.
     let own_queues = t.exps[0].modes & mode::PORT_QUEUES != 0;
-    for p in &t.ports {
-        list(p.q_head, true, true, &mut found);
+    for port in PortIdx::all(t.exps[0].port_len) {
+        for head in egress_queues(t, port) {
+            list(head, true, true, &mut found);
+        }
+        let p = &t.ports[port];
         list(p.frame_head, own_queues, own_queues, &mut found);
         list(p.to_return, false, false, &mut found);
+    }
+    // Answers of classes at NICs; those of ports are egress queues.
+    for queue in t.class_queues.iter().take((t.exps[0].nic_len * t.exps[0].class_n) as usize) {
+        list(queue.q_head, false, true, &mut found);
     }
     for s in &t.switches {
         list(s.free_head, false, false, &mut found);

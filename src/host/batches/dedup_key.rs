@@ -29,6 +29,8 @@ pub(crate) struct DedupKey {
     placed: Vec<PlacedKey>,
     /// For several jobs, the flows of traffic.
     flows: Vec<Flow>,
+    /// Traffic class of each flow and queue pair; empty where there is one class.
+    classes: Vec<u8>,
     transport: Transport,
     limits: Limits,
     time_limit_ps: Option<u64>,
@@ -56,6 +58,7 @@ impl PartialEq for DedupKey {
             programs,
             placed,
             flows,
+            classes,
             transport,
             limits,
             time_limit_ps,
@@ -76,7 +79,7 @@ impl PartialEq for DedupKey {
         *number == other.number
             && programs.len() == other.programs.len()
             && programs.iter().zip(&other.programs).all(same_job)
-            && (placed, flows) == (&other.placed, &other.flows)
+            && (placed, flows, classes) == (&other.placed, &other.flows, &other.classes)
             && *transport == other.transport
             && *limits == other.limits
             && *time_limit_ps == other.time_limit_ps
@@ -119,6 +122,7 @@ impl DedupKey {
             programs,
             placed: r.placed.iter().map(placed_key).collect(),
             flows: r.flows[..n_plain].to_vec(),
+            classes: if config.classes.is_empty() { Vec::new() } else { r.flows.iter().map(|f| f.class).collect() },
             transport,
             limits,
             time_limit_ps: config.limits.sim_ps,

@@ -2,6 +2,7 @@
 
 use std::fmt::Write;
 
+use super::conserve::egress_queues;
 use hyperfold_columns::{EndOwner, LinkEndIdx, PortIdx, Tables, qp};
 
 /// Most links or flows that a message names.
@@ -72,16 +73,17 @@ fn waits(t: &Tables) -> Vec<Vec<LinkEndIdx>> {
     let nics = t.exps[0].nic_len;
     let ends = (t.nics.len() + t.ports.len()) as u32;
     let mut holders: Vec<Vec<LinkEndIdx>> = vec![Vec::new(); t.ports.len()];
-    for (port, row) in t.ports.iter().enumerate() {
-        let mut p = row.q_head;
-        while p.is_some() {
-            let pk = &t.packets[p];
-            let list = &mut holders[pk.in_port.usize()];
-            let end = PortIdx::new(port).end(nics);
-            if list.last() != Some(&end) {
-                list.push(end);
+    for port in (0..t.ports.len()).map(PortIdx::new) {
+        let end = port.end(nics);
+        for mut p in egress_queues(t, port) {
+            while p.is_some() {
+                let pk = &t.packets[p];
+                let list = &mut holders[pk.in_port.usize()];
+                if list.last() != Some(&end) {
+                    list.push(end);
+                }
+                p = pk.next;
             }
-            p = pk.next;
         }
     }
     for list in &mut holders {
@@ -91,12 +93,12 @@ fn waits(t: &Tables) -> Vec<Vec<LinkEndIdx>> {
     LinkEndIdx::all(ends)
         .map(|end| {
             // An end whose link is down is not paused.
-            let (paused, peer) = match end.owner(nics) {
-                EndOwner::Nic(n) => (t.nics[n].paused == 1, t.nics[n].peer),
-                EndOwner::Port(p) => (t.ports[p].paused == 1, t.ports[p].other_end()),
+            let peer = match end.owner(nics) {
+                EndOwner::Nic(n) => t.nics[n].peer,
+                EndOwner::Port(p) => t.ports[p].other_end(),
             };
             match peer.port(nics) {
-                Some(port) if paused => holders[port.usize()].clone(),
+                Some(port) if t.is_paused(end) => holders[port.usize()].clone(),
                 _ => Vec::new(),
             }
         })

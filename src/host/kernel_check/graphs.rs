@@ -3,6 +3,7 @@
 //! Layer: host. No graph has a cycle.
 
 use hyperfold_columns::NEVER;
+use hyperfold_llm::workload::program::Dim;
 use hyperfold_llm::workload::tasks::{QueuePair, TaskGraph, Work};
 
 use super::dumbbell::{HOSTS, SmallCase};
@@ -35,7 +36,7 @@ impl SmallGraph {
 }
 
 fn pair(g: &mut TaskGraph, src: u32, dst: u32) -> u32 {
-    g.qps.push(QueuePair { src, dst, lane: 0 });
+    g.qps.push(QueuePair { src, dst, lane: 0, dim: Dim::Other });
     g.qps.len() as u32 - 1
 }
 

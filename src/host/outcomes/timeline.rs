@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use hyperfold_base::budget;
-use hyperfold_columns::{NEVER, Tables, TaskIdx, status};
+use hyperfold_columns::{LinkEndIdx, NEVER, Tables, TaskIdx, status};
 use hyperfold_config::spec::Config;
 use hyperfold_engine::{cpu, go_on, is_final, packet_hops, stops};
 use hyperfold_flow::is_flow_level;
@@ -345,10 +345,10 @@ impl Looks {
         }
         let nics = t.nics.len();
         for (n, nic) in t.nics.iter().enumerate() {
-            self.pause(n, nic.paused != 0, nic.pauses, begin, now_ps);
+            self.pause(n, nic.paused != 0 || t.is_paused(LinkEndIdx::new(n)), nic.pauses, begin, now_ps);
         }
         for (p, port) in t.ports.iter().enumerate() {
-            self.pause(nics + p, port.paused != 0, port.pauses, begin, now_ps);
+            self.pause(nics + p, t.is_paused(LinkEndIdx::new(nics + p)), port.pauses, begin, now_ps);
             self.queue(nics + p, port.q_bytes, now_ps);
         }
     }

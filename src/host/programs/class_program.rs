@@ -11,7 +11,7 @@ use crate::programs::traffic;
 use crate::setup::error::{JobError, PrepareError};
 use crate::setup::route::fits;
 use crate::setup::servers::{self, Described};
-use hyperfold_config::spec::{Config, JobSection, ProgramSpec, Source, Training, WorkloadSection};
+use hyperfold_config::spec::{Config, JobSection, ProgramSpec, Source, TrafficClasses, Training, WorkloadSection};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::topology::Network;
 
@@ -118,5 +118,5 @@ fn fewer_replicas(config: &Config, program: &ProgramSpec, min_gpus: u32) -> Vec<
 
 /// Returns the queue pairs of a program as flows between its ranks.
 pub fn queue_pairs(job: &Job) -> Vec<Flow> {
-    traffic::queue_pairs(job)
+    traffic::queue_pairs(job, &TrafficClasses::default())
 }

@@ -9,7 +9,7 @@ use crate::estimates::worked_out::RanksWithTasks;
 use crate::programs::job::{self, Job};
 use crate::programs::job_cache;
 use crate::programs::join_graphs::{JobPart, join};
-use crate::programs::traffic::{flows, one_class, queue_pairs};
+use crate::programs::traffic::{check_classes, flows, queue_pairs};
 use crate::setup::error::{JobError, PrepareError};
 use crate::setup::placement::{Wanted, gpu_list, place};
 use crate::setup::servers::Described;
@@ -126,10 +126,10 @@ fn lower(
                 own_net = numbered_by_rank(&own_net);
             }
             let mut flows = flows(&own_config, &own_net, notes)?;
-            one_class(&flows)?;
+            check_classes(&flows, &own_config.classes)?;
             for flow in &mut flows {
                 let gpu_of = |rank: u32| gpus[rank as usize];
-                (flow.src_rank, flow.dst_rank, flow.priority) = (gpu_of(flow.src_rank), gpu_of(flow.dst_rank), 0);
+                (flow.src_rank, flow.dst_rank) = (gpu_of(flow.src_rank), gpu_of(flow.dst_rank));
                 flow.start_ps += section.start_ps;
             }
             (None, flows)
@@ -184,7 +184,7 @@ fn join_all(lowered: Vec<Lowered>, running: RunningJobs, has: u32) -> JoinedJobs
                     ..qp
                 };
                 let first = pairs.len() as u32;
-                pairs.extend(queue_pairs(program).into_iter().map(place));
+                pairs.extend(queue_pairs(program, &section.classes).into_iter().map(place));
                 job.qps = first..first + n_qps;
                 parts.push(JobPart { job: Arc::clone(program), gpus: job.gpus.clone(), start_ps: job.start_ps });
             }

@@ -57,7 +57,7 @@ fn add_graph(joined: &mut TaskGraph, part: &JobPart) -> Range<u32> {
     let own_graph = &part.job.graph;
     let first_qp = joined.qps.len() as u32;
     let gpu_of = |rank: u32| part.gpus[rank as usize];
-    joined.qps.extend(own_graph.qps.iter().map(|q| QueuePair { src: gpu_of(q.src), dst: gpu_of(q.dst), lane: q.lane }));
+    joined.qps.extend(own_graph.qps.iter().map(|q| QueuePair { src: gpu_of(q.src), dst: gpu_of(q.dst), ..*q }));
     let tasks = add_tasks(joined, own_graph, &part.gpus, first_qp);
     let task = tasks.start;
     let renumbered = |own: u32| if own == u32::MAX { own } else { task + own };

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use hyperfold_base::budget;
 use hyperfold_columns::NEVER;
-use hyperfold_config::spec::{self, CdfChoice, Config, Pattern, WorkloadSection};
+use hyperfold_config::spec::{self, CdfChoice, Config, Pattern, TrafficClasses, WorkloadSection};
 use hyperfold_llm::workload::tasks::QueuePair;
 use hyperfold_llm::workload::{
     self, AllToAll, Cdf, FIRST_SPORT, Flow, Incast, Permutation, Poisson, Ring, StorageTraffic,
@@ -46,7 +46,7 @@ pub(crate) fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> 
         WorkloadSection::Traffic { pattern, ranks } => (pattern, ranks.unwrap_or(net.ranks.len() as u32)),
     };
     let seed = config.traffic_seed();
-    Ok(match pattern {
+    let mut flows = match pattern {
         Pattern::Incast { fan_in, receivers, bytes } => {
             Incast { fan_in: *fan_in, receivers: *receivers, bytes: *bytes, seed }.flows(ranks)?
         }
@@ -70,7 +70,11 @@ pub(crate) fn flows(config: &Config, net: &Network, notes: &mut Vec<String>) -> 
             }
             .flows(ranks)?
         }
-    })
+    };
+    if !config.classes.is_empty() {
+        flows.iter_mut().for_each(|flow| flow.class = config.classes.of_traffic());
+    }
+    Ok(flows)
 }
 
 /// Returns the storage traffic that a pattern describes; `None` for other patterns.
@@ -80,7 +84,7 @@ fn storage(pattern: &Pattern) -> Option<StorageTraffic> {
 }
 
 /// Returns queue pairs as flows without bytes of their own: messages provide the bytes.
-pub(crate) fn queue_pairs(job: &Job) -> Vec<Flow> {
+pub(crate) fn queue_pairs(job: &Job, classes: &TrafficClasses) -> Vec<Flow> {
     let mut n_of_pair: HashMap<(u32, u32), u16> = HashMap::new();
     let flow = |(id, qp): (usize, &QueuePair)| {
         let nth = n_of_pair.entry((qp.src, qp.dst)).or_insert(0);
@@ -94,7 +98,7 @@ pub(crate) fn queue_pairs(job: &Job) -> Vec<Flow> {
             start_ps: NEVER,
             sport,
             dport: QP_DPORT,
-            class: 0,
+            class: classes.of_dimension(qp.dim as usize),
         }
     };
     job.graph.qps.iter().enumerate().map(flow).collect()
@@ -120,11 +124,18 @@ pub(crate) fn few_enough(pattern: &Pattern, ranks: u64) -> Result<(), PrepareErr
     Ok(())
 }
 
-/// Checks that all flows have the same priority, as one traffic class is modelled.
-pub(crate) fn one_class(flows: &[Flow]) -> Result<(), PrepareError> {
+/// Checks that the flows are of traffic classes that there are, or where there is one, that all have the same priority.
+pub(crate) fn check_classes(flows: &[Flow], classes: &TrafficClasses) -> Result<(), PrepareError> {
     let Some(first) = flows.first() else { return Ok(()) };
-    match flows.iter().find(|f| f.class != first.class) {
-        Some(other) => Err(PrepareError::Priorities { a: first.id, pa: first.class, b: other.id, pb: other.class }),
-        None => Ok(()),
+    let wrong = |f: &&Flow| match classes.len() {
+        0 => f.class != first.class,
+        n => usize::from(f.class) >= n,
+    };
+    match (flows.iter().find(wrong), classes.len()) {
+        (None, _) => Ok(()),
+        (Some(other), 0) => {
+            Err(PrepareError::Priorities { a: first.id, pa: first.class, b: other.id, pb: other.class })
+        }
+        (Some(other), n) => Err(PrepareError::NoSuchClass { flow: other.id, class: other.class, last: n - 1 }),
     }
 }

@@ -61,7 +61,7 @@ pub enum PrepareError {
     Build(#[from] BuildError),
     /// Flows have different priorities.
     #[error(
-        "flows {a} and {b} have priorities {pa} and {pb}: one traffic class is modelled, so all flows of an experiment need the same"
+        "flows {a} and {b} have priorities {pa} and {pb}: without transport.classes there is one traffic class, so all flows of an experiment need the same"
     )]
     Priorities {
         /// Number of a flow.
@@ -72,6 +72,18 @@ pub enum PrepareError {
         b: u32,
         /// Priority of flow `b`.
         pb: u8,
+    },
+    /// A flow has the number of a traffic class that there is not.
+    #[error(
+        "flow {flow} has priority {class}: transport.classes has classes 0 to {last}, and priorities of flow files are their numbers"
+    )]
+    NoSuchClass {
+        /// Number of the flow.
+        flow: u32,
+        /// Its class.
+        class: u8,
+        /// Number of the last class.
+        last: usize,
     },
     /// The model, the GPU or the layout is not available.
     #[error(transparent)]

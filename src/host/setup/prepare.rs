@@ -189,6 +189,7 @@ pub fn unknown_to_folding(config: &Config) -> Option<&'static str> {
             "its receivers are those of Ultra Ethernet (transport.loss_recovery = \"uec\")",
         ),
         (v.bool(KeyId::PortQueue), "its ports have queues of their own (transport.port_queue)"),
+        (!config.classes.is_empty(), "it has several traffic classes (transport.classes)"),
         (is_adaptive(), "its switches choose the paths of packets (routing.policy)"),
     ]
     .into_iter()

@@ -25,7 +25,7 @@ use crate::programs::job::Job;
 use crate::programs::job_cache;
 use crate::programs::jobs::{self, JoinedJobs, PlacedJob};
 use crate::programs::serving;
-use crate::programs::traffic::{few_enough, flows, one_class, queue_pairs};
+use crate::programs::traffic::{check_classes, few_enough, flows, queue_pairs};
 use crate::programs::training::TrainingSetup;
 use crate::setup::error::PrepareError;
 use crate::setup::links::outages::{CrossingFlows, network_changes, outages};
@@ -129,14 +129,14 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
                 let ranks = RanksWithTasks::Representatives;
                 job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut Vec::new())?;
             }
-            JoinedJobs { flows: queue_pairs(&job), first_qp_id: 0, job: Some(job), placed: Vec::new() }
+            JoinedJobs { flows: queue_pairs(&job, &config.classes), first_qp_id: 0, job: Some(job), placed: Vec::new() }
         }
         (WorkloadSection::Jobs, Some(jobs)) => {
             jobs::joined(config, jobs, &network, described.as_ref(), ranks, &mut notes)?
         }
         _ => {
             let flows = flows(config, &network, &mut notes)?;
-            one_class(&flows)?;
+            check_classes(&flows, &config.classes)?;
             JoinedJobs { first_qp_id: flows.len() as u32, flows, job: None, placed: Vec::new() }
         }
     };

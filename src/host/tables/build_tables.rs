@@ -7,9 +7,9 @@ use bytemuck::Zeroable;
 use hyperfold_base::budget;
 use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use hyperfold_columns::{
-    EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx, OwnedTables, Packet,
-    PacketDetails, PacketIdx, PathSpan, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT, SHARED_HEADER, Switch,
-    SwitchIdx, TableChange, TaskIdx, TimeSeries, Wire, mode, psn, task,
+    ClassQueue, EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx,
+    OwnedTables, Packet, PacketDetails, PacketIdx, PathSpan, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT,
+    SHARED_HEADER, Switch, SwitchIdx, TableChange, TaskIdx, TimeSeries, Wire, mode, psn, task,
 };
 use hyperfold_config::spec::SeriesKeys;
 use hyperfold_engine::{grow, stops};
@@ -90,7 +90,9 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     }
     let port_n_most = t.switches.iter().map(|s| s.port_n).max().unwrap_or(0);
     let mask_words = port_n_most.div_ceil(32);
-    t.shared = vec![0; SHARED_HEADER as usize + t.ports.len() * (1 + mask_words as usize)];
+    let words_of_port = 1 + mask_words as usize + tr.classes.len();
+    t.shared = vec![0; SHARED_HEADER as usize + t.ports.len() * words_of_port];
+    class_queues(&mut t, tr);
     t.shared[SHARED_FLOWS_LEFT as usize] = flows_left(&t, case);
     let rtts = case.options.rtt_cap as usize * case.flows.len();
     budget::announce_rows::<RttSample>("samples of round-trip times (output.rtt)", rtts as u64);
@@ -163,6 +165,25 @@ fn psn_bits(t: &mut OwnedTables, tr: &Transport) -> Result<(), BuildError> {
     budget::announce_rows::<u32>("bits of packets in any order (transport.psn_range)", words as u64);
     t.psn_bits = vec![0; words];
     Ok(())
+}
+
+/// Fills the queues of traffic classes: one for each link end and class.
+fn class_queues(t: &mut OwnedTables, tr: &Transport) {
+    t.exps[0].class_n = tr.classes.len() as u32;
+    let ends = t.nics.len() + t.ports.len();
+    budget::announce_rows::<ClassQueue>("queues of traffic classes", (ends * tr.classes.len()) as u64);
+    for end in 0..ends {
+        let headroom = end.checked_sub(t.nics.len()).map_or(0, |port| t.ports[port].headroom);
+        t.class_queues.extend(tr.classes.iter().map(|class| ClassQueue {
+            q_head: PacketIdx::NONE,
+            q_tail: PacketIdx::NONE,
+            headroom: if class.lossless { headroom } else { 0 },
+            lossless: u32::from(class.lossless),
+            level: class.level,
+            quantum: class.quantum_bytes,
+            ..ClassQueue::zeroed()
+        }));
+    }
 }
 
 /// Counts the flows and tasks that have to end.
@@ -312,7 +333,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             let rate = net.arc_rate(arc);
             // Without PFC no pause is sent, so no headroom is needed.
             let headroom = if tr.pfc { headroom_bytes(net, arc, max_wire) } else { 0 };
-            headrooms += headroom;
+            headrooms += headroom * tr.lossless_classes();
             let headroom = tr.port_queue_for(rate).unwrap_or(headroom).min(u32::MAX as u64 / 2) as u32;
             let ecn = tr.ecn_for(rate);
             // Its own receiver limits what comes to a host.
@@ -345,7 +366,8 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
                 ..Port::zeroed()
             });
         }
-        let fixed = headrooms + n as u64 * tr.reserve_bytes as u64;
+        let classes = tr.classes.len().max(1) as u64;
+        let fixed = headrooms + classes * n as u64 * tr.reserve_bytes as u64;
         let buffer = tr.tier_buffers.map_or(tr.buffer_bytes, |buffers| buffers.of(tiers[node as usize], top));
         // A switch that no packet crosses needs no buffer.
         let shares_buffer = tr.port_queue_per_100g == 0;
@@ -436,6 +458,7 @@ fn flows(
             msg_ack: TaskIdx::NONE,
             send_end: f.bytes,
             ack_end: f.bytes,
+            class: if case.transport.classes.is_empty() { 0 } else { u32::from(f.class) },
             ..FlowTx::zeroed()
         });
         let span = add_paths(t, &p.ack, ends);

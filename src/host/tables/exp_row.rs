@@ -55,6 +55,7 @@ pub(super) fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
         (tr.credit.is_some() && !case.options.flow_level, mode::CREDIT),
         (tr.spray_in_turn, mode::IN_TURN),
         (tr.grade_packets.is_some() && !case.options.flow_level, mode::ADAPTIVE),
+        (!tr.classes.is_empty() && !case.options.flow_level, mode::CLASSES),
     ] {
         modes |= if on { bit } else { 0 };
     }

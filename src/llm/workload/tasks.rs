@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use super::program::Dim;
 use crate::collective::Overheads;
 use hyperfold_base::budget;
 
@@ -17,6 +18,8 @@ pub struct QueuePair {
     pub dst: u32,
     /// Number that tells the queue pairs of a pair of ranks apart. Path hashing and the choice of NIC depend on it.
     pub lane: u32,
+    /// Dimension of its messages.
+    pub dim: Dim,
 }
 
 /// The action of a task when it no longer waits.

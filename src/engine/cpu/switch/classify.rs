@@ -4,7 +4,9 @@
 //! threshold even then is *independent*: its ports do not affect each other in this step, and `forward` processes them one by
 //! one. A switch that chooses among ports for what arrives is not. `forward_joint` processes any other switch. Only the decision is written, so the system can be repeated.
 
+use super::class_port::{bound_of_classes, pausable};
 use super::port_queue::has_port_queues;
+use crate::cpu::classes::has_classes;
 use hyperfold_columns::{SHARED_HEADER, SwitchIdx, Tables, flag, mode};
 
 /// Decides whether switch `s` is independent, and whether its pool of pause frames suffices if not.
@@ -14,6 +16,7 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
     let reserve = e.reserve;
     let pfc = e.modes & mode::PFC != 0;
     let buffer = e.buffer;
+    let by_class = has_classes(e);
     let mut arrivals = 0u32;
     let mut shared = 0u64;
     let mut held = 0u64;
@@ -25,7 +28,11 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
         arrivals += row.arr_n;
     }
     let mut independent = sw.congested_n == 0 && (sw.chooses == 0 || arrivals == 0);
-    if independent && arrivals > 0 && !has_port_queues(e) {
+    if by_class {
+        let below;
+        (held, below) = bound_of_classes(t, s);
+        independent = independent && (arrivals == 0 || below);
+    } else if independent && arrivals > 0 && !has_port_queues(e) {
         let free = sw.shared_size.saturating_sub(shared);
         for p in sw.ports() {
             let row = &t.ports[p];
@@ -49,7 +56,7 @@ pub fn classify(t: &mut Tables, s: SwitchIdx) {
         }
     } else if pfc {
         // Each frame follows a charge or a release, in alternation: at most two frames per arriving packet, and one resume for what was held.
-        let need = 2 * arrivals + sw.port_n;
+        let need = 2 * arrivals + pausable(e, sw.port_n);
         row.need = need;
         if row.free_n < need {
             t.raise(flag::NEEDS_FRAMES);

@@ -1,6 +1,8 @@
 //! A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `shaders/egress.wgsl`).
 
+use super::class_port::{class_in_turn, pause_class, start_class};
 use super::mmu::SharedBuffer;
+use crate::cpu::classes::{class_of, has_classes};
 use crate::cpu::key::{ARRIVAL, COMPLETION, EventRef, lineages};
 use crate::cpu::lists::{fetch_rest, wire_push};
 use crate::cpu::math::{hash32, tx_time};
@@ -124,6 +126,10 @@ pub fn start_next(t: &mut Tables, port: PortIdx, event: &TimedEvent, joint: Opti
         }
         start_frame(t, port, event);
     } else if row.q_head.is_some() && row.paused == 0 {
+        if has_classes(&t.exps[0]) {
+            let class = class_in_turn(t, port);
+            return start_class(t, port, class, event, joint);
+        }
         return start_head(t, port, event, joint);
     } else {
         t.ports[port].busy = 0;
@@ -187,16 +193,7 @@ fn start_head(t: &mut Tables, port: PortIdx, event: &TimedEvent, mut joint: Opti
         let word = (SHARED_HEADER + in_port.0) as usize;
         t.shared[word] = t.shared[word].wrapping_sub(wire);
     }
-    if t.exps[0].modes & mode::ECN != 0 && q > t.ports[port].kmin {
-        if data && draw_mark(t, port, q) {
-            t.packets[p].meta |= meta::MARKED;
-            t.ports[port].marks += 1;
-        } else if !data {
-            // Packets other than data consume a draw too, and are never marked.
-            let row = &mut t.ports[port];
-            row.draws += u64::from(q <= row.kmax);
-        }
-    }
+    draw_mark(t, port, p, q, data);
     let mut resumed = PortIdx::NONE;
     if joint.is_some_and(|buffer| buffer.resume_test(t, in_port)) {
         resumed = in_port;
@@ -208,10 +205,16 @@ fn start_head(t: &mut Tables, port: PortIdx, event: &TimedEvent, mut joint: Opti
     if data && t.exps[0].cc == cc::HPCC {
         push_int(t, port, p, event.t);
     }
+    take_turn(t, port, p, wire, event);
+    resumed
+}
+
+/// Transmits packet `p` of `wire` bytes, which `port` has taken from its queue, and counts it.
+#[inline(always)]
+pub(super) fn take_turn(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, event: &TimedEvent) {
     let x = duration(t, port, wire);
     t.ports[port].hops += 1;
     transmit(t, port, p, wire, x, event);
-    resumed
 }
 
 /// Time that `port` takes to send a packet of `wire` bytes, in ps.
@@ -228,9 +231,25 @@ pub fn duration(t: &Tables, port: PortIdx, wire: u32) -> u64 {
     }
 }
 
+/// Marks packet `p`, which has left a queue of `port` with `q` bytes in it, if it is `data` and the queue is long enough.
+#[inline(always)]
+pub(super) fn draw_mark(t: &mut Tables, port: PortIdx, p: PacketIdx, q: u32, data: bool) {
+    if t.exps[0].modes & mode::ECN == 0 || q <= t.ports[port].kmin {
+        return;
+    }
+    if data && is_marked(t, port, q) {
+        t.packets[p].meta |= meta::MARKED;
+        t.ports[port].marks += 1;
+    } else if !data {
+        // Packets other than data consume a draw too, and are never marked.
+        let row = &mut t.ports[port];
+        row.draws += u64::from(q <= row.kmax);
+    }
+}
+
 /// Whether to mark a packet at queue length `q > kmin`: certain above `kmax`, else a random draw.
 #[inline]
-fn draw_mark(t: &mut Tables, port: PortIdx, q: u32) -> bool {
+fn is_marked(t: &mut Tables, port: PortIdx, q: u32) -> bool {
     let seed = t.exps[0].seed;
     let row = &mut t.ports[port];
     if q > row.kmax {
@@ -243,7 +262,7 @@ fn draw_mark(t: &mut Tables, port: PortIdx, q: u32) -> bool {
 }
 
 /// Adds this hop to the INT telemetry of packet `p`.
-fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
+pub(super) fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     let n = (t.packets[p].meta >> meta::INT_SHIFT) & meta::INT_MASK;
     if n >= INT_HOPS {
         return;
@@ -302,13 +321,15 @@ pub fn drop_packet(t: &mut Tables, port: PortIdx, p: PacketIdx) {
 #[inline(never)]
 #[must_use]
 pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, event: &TimedEvent) -> bool {
-    let resume = t.packets[p].meta & meta::RESUME != 0;
+    let pk_meta = t.packets[p].meta;
+    let resume = pk_meta & meta::RESUME != 0;
+    let by_class = has_classes(&t.exps[0]);
     let row = &mut t.ports[port];
-    if resume {
-        row.paused = 0;
+    row.pauses += u32::from(!resume);
+    if by_class {
+        pause_class(t, port, class_of(pk_meta), resume);
     } else {
-        row.paused = 1;
-        row.pauses += 1;
+        row.paused = u32::from(!resume);
     }
     return_later(t, port, p);
     resume && idle(t, port, event)

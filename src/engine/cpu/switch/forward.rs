@@ -1,9 +1,11 @@
 //! System `forward`, one row per port of an independent switch (twin: `shaders/forward.wgsl`). It takes what the ingresses have for the port, merges
 //! it by time and transmits.
 
+use super::class_port::{charge_arrival, enqueue_class};
 use super::egress::{PortEvent, TimedEvent, completion_time, enqueue, idle, on_frame, start_next};
 use super::plan::request_word;
 use super::port_queue;
+use crate::cpu::classes::has_classes;
 use crate::cpu::lists::{arrival_time, merge};
 use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
 
@@ -47,8 +49,11 @@ pub fn gather(t: &mut Tables, port: PortIdx) -> PacketIdx {
 
 /// Processes `port` up to `end`.
 pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
-    let word = (SHARED_HEADER + port.0) as usize;
-    t.shared[word] = t.shared[word].wrapping_add(t.ports[port].arr_bytes);
+    let by_class = has_classes(&t.exps[0]);
+    if !by_class {
+        let word = (SHARED_HEADER + port.0) as usize;
+        t.shared[word] = t.shared[word].wrapping_add(t.ports[port].arr_bytes);
+    }
     t.ports[port].arr_bytes = 0;
     t.ports[port].arr_n = 0;
     let mut list = gather(t, port);
@@ -81,6 +86,9 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
                 list = t.packets[p].next;
                 if own_queue {
                     event.kind = PortEvent::Arrival(port_queue::join(t, port, p, now));
+                } else if by_class {
+                    charge_arrival(t, p);
+                    enqueue_class(t, port, p, now);
                 } else {
                     enqueue(t, port, p, now);
                 }

@@ -2,12 +2,14 @@
 //! time order, because a departure at one port can release, pause, resume or drop at another at the same instant, and because packets choose among ports.
 
 use super::adaptive::{choose, is_adaptive};
+use super::class_port::enqueue_class;
 use super::egress::{
     PortEvent, TimedEvent, completion_time, drop_packet, enqueue, idle, on_frame, send_frame_if_idle, start_next,
 };
 use super::forward::gather;
 use super::mmu::SharedBuffer;
 use super::port_queue::{has_port_queues, join};
+use crate::cpu::classes::{class_of, has_classes};
 use crate::cpu::lists::arrival_time;
 use hyperfold_columns::{NEVER, PortIdx, SHARED_HEADER, SwitchIdx, Tables, meta};
 
@@ -30,7 +32,12 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
         t.ports[port].arr_n = 0;
         note_next(t, port);
     }
-    let mut buffer = SharedBuffer::sum_ports(t, first.run(n));
+    let by_class = has_classes(&t.exps[0]);
+    let sums = |t: &Tables| match by_class {
+        true => SharedBuffer::sum_classes(t, first.run(n)),
+        false => SharedBuffer::sum_ports(t, first.run(n)),
+    };
+    let mut buffer = sums(t);
     while let Some((mut which, mut event)) = next_event(t, first, n, end) {
         let starts = match event.kind {
             PortEvent::Completion(_) => true,
@@ -50,17 +57,29 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
                     continue;
                 }
                 let pk = &t.packets[p];
-                let (ingress, wire) = (pk.in_port, pk.meta & meta::WIRE_MASK);
-                if !buffer.admit(t, ingress, wire) {
+                let (ingress, wire, class) = (pk.in_port, pk.meta & meta::WIRE_MASK, class_of(pk.meta));
+                let admitted = match by_class {
+                    true => buffer.admit_class(t, ingress, class, wire),
+                    false => buffer.admit(t, ingress, wire),
+                };
+                if !admitted {
                     drop_packet(t, which, p);
                     note_next(t, which);
                     continue;
                 }
-                if buffer.charge(t, ingress, wire) {
+                let pauses = match by_class {
+                    true => buffer.charge_class(t, ingress, class, wire),
+                    false => buffer.charge(t, ingress, wire),
+                };
+                if pauses {
                     send_frame_if_idle(t, ingress, &event);
                     note_next(t, ingress);
                 }
-                enqueue(t, which, p, event.t);
+                if by_class {
+                    enqueue_class(t, which, p, event.t);
+                } else {
+                    enqueue(t, which, p, event.t);
+                }
                 idle(t, which, &event)
             }
             PortEvent::Frame(_, p) => {
@@ -77,10 +96,7 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
         }
         note_next(t, which);
     }
-    debug_assert!(
-        own_queue || buffer == SharedBuffer::sum_ports(t, first.run(n)),
-        "sums of switch {s:?} and of its ports"
-    );
+    debug_assert!(own_queue || buffer == sums(t), "sums of switch {s:?} and of its ports");
     for port in first.run(n) {
         let clock_idx = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
         t.clocks[clock_idx] = completion_time(t, port);

@@ -9,14 +9,14 @@ use hyperfold_columns::{FRAME_BYTES, PacketIdx, PortIdx, SHARED_HEADER, Tables, 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SharedBuffer {
     /// Shared bytes in use.
-    used: u64,
+    pub(super) used: u64,
     /// All bytes in use: reserved, shared and headroom.
-    held: u64,
+    pub(super) held: u64,
 }
 
 /// Number of shared bytes if an ingress holds `held` bytes without headroom.
 #[inline]
-fn shared_part(t: &Tables, held: u32) -> u32 {
+pub(super) fn shared_part(t: &Tables, held: u32) -> u32 {
     held.saturating_sub(t.exps[0].reserve)
 }
 
@@ -49,7 +49,7 @@ impl SharedBuffer {
 
     /// The dynamic threshold of `port`, in bytes.
     #[inline]
-    fn threshold(&self, t: &Tables, port: PortIdx) -> u64 {
+    pub(super) fn threshold(&self, t: &Tables, port: PortIdx) -> u64 {
         let row = &t.ports[port];
         t.switches[row.switch_idx].shared_size.saturating_sub(self.used) >> row.shift
     }
@@ -101,7 +101,7 @@ impl SharedBuffer {
 
     /// Updates the maximum that the switch has held, and raises a flag if it holds more than its buffer.
     #[inline]
-    fn note_held(&self, t: &mut Tables, port: PortIdx) {
+    pub(super) fn note_held(&self, t: &mut Tables, port: PortIdx) {
         let row = &mut t.switches[t.ports[port].switch_idx];
         if self.held > row.max_held {
             row.max_held = self.held;
@@ -146,8 +146,8 @@ impl SharedBuffer {
     }
 }
 
-/// Takes a record from the switch's pool and appends it to the frames of `port`.
-fn push_frame(t: &mut Tables, port: PortIdx, resume: u32) {
+/// Takes a record from the switch's pool and appends it to the frames of `port`. `bits` of its `meta` say whether it is a resume frame, and for which class.
+pub(super) fn push_frame(t: &mut Tables, port: PortIdx, bits: u32) {
     let s = t.ports[port].switch_idx;
     let p = t.switches[s].free_head;
     if p.is_none() {
@@ -161,6 +161,6 @@ fn push_frame(t: &mut Tables, port: PortIdx, resume: u32) {
     pk.path = 0;
     pk.set_records(PacketIdx::NONE);
     pk.in_port = PortIdx::NONE;
-    pk.meta = FRAME_BYTES | (kind::FRAME << meta::KIND_SHIFT) | resume;
+    pk.meta = FRAME_BYTES | (kind::FRAME << meta::KIND_SHIFT) | bits;
     push_first(t, port, p);
 }

@@ -1,9 +1,11 @@
 //! The work of a switch in a step: arrivals, marking, the shared buffer, forwarding.
 //!
 //! Layer: engine. One file for each system (`plan`, `classify`, `forward`, `forward_joint`), and what they share: `egress` (a port's queue, where ECN marks)
-//! `mmu` (the shared buffer), `port_queue` (queues in its place) and `adaptive` (the choice of an egress port). Knows no NICs.
+//! `mmu` (the shared buffer), `port_queue` (queues in its place), `class_port` (traffic classes) and `adaptive`
+//! (the choice of an egress port). Knows no NICs.
 
 pub mod adaptive;
+pub mod class_port;
 pub mod classify;
 pub mod egress;
 pub mod forward;

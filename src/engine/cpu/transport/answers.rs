@@ -1,6 +1,7 @@
 //! Answers to data, and PULLs, that wait at the NIC of a receiver (twin: `shaders/answers.wgsl`).
 
 use super::spraying::path_of;
+use crate::cpu::classes::{class_of, class_queue, has_classes};
 use hyperfold_columns::{FlowIdx, NicIdx, PacketIdx, Tables};
 
 /// Gives answer `p` of queue pair `f` its path, and appends it to the answers of NIC `n`.
@@ -15,12 +16,25 @@ pub(super) fn queue_answer(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx) 
     }
     rx.n_acks += 1;
     pk.next = PacketIdx::NONE;
-    let row = &mut t.nics[n];
-    let tail = row.ack_tail;
-    row.ack_tail = p;
-    if tail.is_none() {
-        row.ack_head = p;
+    let tail = if has_classes(e) {
+        let i = class_queue(e, n.end(), class_of(pk.meta));
+        let queue = &mut t.class_queues[i];
+        append(&mut queue.q_head, &mut queue.q_tail, p)
     } else {
+        let row = &mut t.nics[n];
+        append(&mut row.ack_head, &mut row.ack_tail, p)
+    };
+    if tail.is_some() {
         t.packets[tail].next = p;
     }
+}
+
+/// Makes `p` the last packet of the list from `head` to `tail`. Returns the one that was last before.
+#[inline(always)]
+fn append(head: &mut PacketIdx, tail: &mut PacketIdx, p: PacketIdx) -> PacketIdx {
+    let before = std::mem::replace(tail, p);
+    if before.is_none() {
+        *head = p;
+    }
+    before
 }

@@ -97,8 +97,7 @@ pub fn on_data(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) -> boo
         return want.is_some_and(|want| credit::on_want(t, n, f, want, false, event));
     }
     let mut pk_meta = e.ack_bytes | (answer << meta::KIND_SHIFT);
-    pk_meta |=
-        if stream::is_uec(e) { uec::answer_meta(pk.meta) } else { pk.meta & (meta::INT_MASK << meta::INT_SHIFT) };
+    pk_meta |= if stream::is_uec(e) { uec::answer_meta(pk.meta) } else { pk.meta & meta::ANSWERED };
     if pk.meta & meta::MARKED != 0 && (e.cnp_interval == 0 || now >= rx.cnp_t) {
         pk_meta |= meta::CNP;
         rx.cnp_t = now + e.cnp_interval;

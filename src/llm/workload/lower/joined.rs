@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::calls::CallInstance;
 use super::lowerer::Lowerer;
 use crate::collective::{EdgeRing, EqualSteps, Overheads};
-use crate::workload::program::OpKind;
+use crate::workload::program::{Dim, OpKind};
 use crate::workload::tasks::{EdgePairs, JoinedCollective, JoinedQueuePairs, QueuePair, Work};
 
 /// Stands for the queue pair of an edge inside a server, which no packet crosses.
@@ -86,7 +86,7 @@ fn joined_queue_pairs(l: &mut Lowerer, group: u32, steps: &EqualSteps) -> (u32, 
                 }
                 channel_qps.push(l.graph.qps.len() as u32);
                 let lanes = channel * n_lanes..(channel + 1) * n_lanes;
-                l.graph.qps.extend(lanes.map(|lane| QueuePair { src, dst, lane }));
+                l.graph.qps.extend(lanes.map(|lane| QueuePair { src, dst, lane, dim: Dim::Other }));
             }
             if g == group {
                 own.push(channel_qps);
@@ -115,7 +115,7 @@ pub(super) fn join_sends(l: &mut Lowerer, comm: u32, src: u32, dst: u32, op: u32
         for &rank in &l.joined.ranks[src as usize] {
             let group = l.workload.ranks[rank as usize].groups[peer.slot as usize];
             let to = l.workload.groups[group as usize].members[peer.member as usize];
-            l.graph.qps.push(QueuePair { src: rank, dst: to, lane });
+            l.graph.qps.push(QueuePair { src: rank, dst: to, lane, dim: Dim::Other });
         }
         l.graph.joined.push(JoinedQueuePairs { first, n: l.graph.qps.len() as u32 - first });
         l.qps.insert((comm, src, dst, lane), first);

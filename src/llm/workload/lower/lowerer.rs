@@ -57,8 +57,9 @@ pub(super) struct Lowerer<'a> {
 }
 
 impl Lowerer<'_> {
-    /// Gives the queue pairs added since the last call the weight of a dimension.
+    /// Gives the queue pairs added since the last call a dimension, and its weight.
     pub(super) fn weigh(&mut self, dim: Dim) {
+        self.graph.qps[self.weights.len()..].iter_mut().for_each(|qp| qp.dim = dim);
         self.weights.resize(self.graph.qps.len(), (self.machine.weight)(dim));
     }
 

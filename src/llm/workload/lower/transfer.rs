@@ -2,6 +2,7 @@
 
 use super::lowerer::Lowerer;
 use super::machine::IntraServerPath;
+use crate::workload::program::Dim;
 use crate::workload::tasks::{QueuePair, Work};
 
 /// The tasks that show the progress of a transfer. The sender waits for the end of `sent`. The receiver waits for the arrival of `arrived` if `message` is set,
@@ -44,7 +45,7 @@ impl Lowerer<'_> {
     fn queue_pair(&mut self, comm: u32, src: u32, dst: u32, lane: u32) -> u32 {
         let qps = &mut self.graph.qps;
         *self.qps.entry((comm, src, dst, lane)).or_insert_with(|| {
-            qps.push(QueuePair { src, dst, lane });
+            qps.push(QueuePair { src, dst, lane, dim: Dim::Other });
             qps.len() as u32 - 1
         })
     }
