@@ -101,6 +101,7 @@ SMALL = {
     "studies/ultra-ethernet-beside-htsim": [],
     "studies/ultra-ethernet-slow-links": [],
     "studies/weighed-ports": [],
+    "studies/traffic-classes": [],
     "studies/storage-beside-training": [],
     "studies/topology-search-10k": ["workload.analytic=all", "sweep.samples=2"],
     "studies/topologies-13b": ["workload.seq=64", "workload.global_batch=8"],

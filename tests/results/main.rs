@@ -26,6 +26,7 @@ mod series;
 mod shards;
 mod slow_links;
 mod small_runs;
+mod traffic_classes;
 mod ultra_ethernet;
 
 #[path = "../support/mod.rs"]

@@ -9,6 +9,7 @@ use super::key_id::KeyId;
 use super::schedules::ScheduleChoice;
 use super::server_links::{has_server_file, own_links};
 use super::servers::{ServerModel, find_server, gpu_of};
+use super::traffic_classes::has_lossy;
 use super::value::{Value, Values};
 
 /// Returns the model of the named server, if one is named.
@@ -286,7 +287,7 @@ pub(super) fn rto_us(v: &Values) -> Value {
         _ if ultra_ethernet(v) && v.bool(KeyId::PortQueue) => 0.0,
         // The longer timeout of IRN (SIGCOMM 2018), whose receivers take packets in any order.
         _ if v.is(KeyId::LossRecovery, "selective") || ultra_ethernet(v) => 320.0,
-        _ if v.bool(KeyId::Pfc) => 67_109.0,
+        _ if v.bool(KeyId::Pfc) && !has_lossy(v.text(KeyId::Classes)) => 67_109.0,
         _ => 4_194.0,
     })
 }

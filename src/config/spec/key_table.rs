@@ -146,7 +146,7 @@ macro_rules! for_each_key {
             NackIntervalUs "transport.nack_interval_us" DELAY_US_OR_0, D::Float(500.0), |v| packets(v) && v.is(KeyId::LossRecovery, "ns3"), "least time between two NACKs for one byte";
             CnpIntervalUs "transport.cnp_interval_us" DELAY_US_OR_0, D::Float(0.0), |v| packets(v) && (v.bool(KeyId::Ecn) && (cc(v, "dcqcn") || cc(v, "dctcp"))),
                 "least time between two congestion notifications of a flow; 0: every marked packet gives one";
-            RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "NCCL_IB_TIMEOUT's, else 320 with selective and uec, 4194 without PFC, 67109 with; with uec and port_queue 15 and the time that six queues take"), packets,
+            RtoUs "transport.rto_us" DELAY_US_OR_0, D::Derived(derive::rto_us, "NCCL_IB_TIMEOUT's, else 320 with selective and uec, 4194 without PFC or with a lossy class, 67109 with PFC alone; with uec and port_queue 15 and the time that six queues take"), packets,
                 "retransmission timeout; 0 is the default, raised to four base round trips where that is longer";
             RtoRetries "transport.rto_retries" int(0, 1_000_000), D::Derived(derive::rto_retries, "NCCL_IB_RETRY_CNT, else 7"), packets, "timeouts in a row after which a flow gives up";
             TransportSeed "transport.seed" int(0, i64::MAX), D::Int(1), |v| packets(v) && v.bool(KeyId::Ecn), "mixed into the seed of marking";

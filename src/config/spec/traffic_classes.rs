@@ -95,6 +95,12 @@ impl TrafficClasses {
         self.classes.is_empty()
     }
 
+    /// Names of the classes whose numbers are not among `used`.
+    pub fn unused(&self, used: &[u8]) -> Vec<&str> {
+        let is_unused = |(number, _): &(u8, &NamedClass)| !used.contains(number);
+        (0u8..).zip(&self.classes).filter(is_unused).map(|(_, class)| class.name.as_str()).collect()
+    }
+
     /// Number of the class of messages of dimension number `dim`: tp, pp, dp, ep, cp, other.
     pub fn of_dimension(&self, dim: usize) -> u8 {
         self.classes.iter().position(|class| class.dimensions[dim]).map_or(self.default, |class| class as u8)
@@ -145,6 +151,11 @@ fn excluded(v: &Values) -> Result<(), Conflict> {
         );
     }
     Ok(())
+}
+
+/// Whether one of the classes in `text`, the value of `transport.classes`, says that it may lose packets.
+pub(super) fn has_lossy(text: &str) -> bool {
+    text.split(',').any(|entry| entry.split_whitespace().skip(1).any(|word| word == "lossy"))
 }
 
 /// Reads one class. The error says what is wrong with it.
@@ -200,6 +211,7 @@ mod tests {
         assert_eq!(told, [(1, 1000, true), (2, 1000, false), (2, 2500, true), (0, 1000, true)]);
         assert!(read.as_integers(1000, false).iter().all(|class| !class.lossless), "without PFC all are lossy");
         let of = |name| read.of_dimension(DIMENSIONS.iter().position(|dim| *dim == name).expect("a dimension"));
+        assert!(has_lossy("a, b weight 2 lossy") && !has_lossy("lossy, b"));
         assert_eq!([of("tp"), of("pp"), of("dp"), of("other"), read.of_traffic()], [0, 0, 1, 1, 1]);
     }
 

@@ -5,7 +5,7 @@
 use hyperfold_columns::{OwnedTables, Packet, PacketIdx};
 use hyperfold_engine::cpu;
 use hyperfold_llm::workload::tasks::TaskGraph;
-use hyperfold_network::transport::{Cc, LossRecovery, Nscc, ReceiverCredit, Transport};
+use hyperfold_network::transport::{Cc, LossRecovery, Nscc, ReceiverCredit, TrafficClass, Transport};
 
 use super::dumbbell::SmallCase;
 use super::graphs::{self, SmallGraph};
@@ -193,6 +193,7 @@ pub fn rare() -> Vec<KernelCase> {
     late.case.transport.trimming = false;
     late.name += ", not trimmed";
     drafts.extend([mixed, late, weighed(adaptive(pauses(Cc::Dcqcn)))]);
+    drafts.extend([pauses(Cc::Dcqcn), pauses(Cc::Hpcc), any_order(Cc::Swift)].map(classed));
     built(drafts)
 }
 
@@ -200,6 +201,19 @@ pub fn rare() -> Vec<KernelCase> {
 fn adaptive(mut draft: Draft) -> Draft {
     draft.case.transport.grade_packets = Some(2);
     draft.name += ", adaptive routing";
+    draft
+}
+
+/// A case with three traffic classes: one is served before the others, of which one may lose packets.
+fn classed(mut draft: Draft) -> Draft {
+    let case = &mut draft.case;
+    let packet = case.transport.payload + case.transport.data_overhead;
+    let class = |level, packets, lossless| TrafficClass { level, quantum_bytes: packets * packet, lossless };
+    case.transport.classes = vec![class(1, 1, true), class(0, 1, true), class(1, 3, false)];
+    // Headroom and reserve of all classes.
+    case.transport.buffer_bytes += case.transport.buffer_bytes;
+    case.flows.iter_mut().for_each(|flow| flow.class = (flow.id % 3) as u8);
+    draft.name += ", traffic classes";
     draft
 }
 

@@ -205,6 +205,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     notes.extend(slow_link_notes(config, &network, &paths));
     notes.extend(sampled_packets(config, job.is_some()));
     notes.extend(several_paths(config, &paths));
+    notes.extend(unused_classes(config, &packet_flows));
     notes.extend(even_shares(config, &transport, &paths));
     if !config.is_flow_level() {
         notes.extend(marking::unmarked(&network, &transport, first_host_rate(&network), &paths));
@@ -383,6 +384,19 @@ fn sparse_answers(transport: &Transport, own: &[RttWindow]) -> Option<String> {
             "transport.ack_interval_bytes = {} is more than {what} lets a sender have outstanding, {limit} bytes: it waits for a timeout \
              (transport.rto_us) again and again; use a shorter interval",
             transport.ack_interval
+        )
+    })
+}
+
+/// Returns a note if a traffic class has no packets.
+fn unused_classes(config: &Config, flows: &[Flow]) -> Option<String> {
+    let used: BTreeSet<u8> = flows.iter().map(|flow| flow.class).collect();
+    let used: Vec<u8> = used.into_iter().collect();
+    let unused = config.classes.unused(&used);
+    (!unused.is_empty()).then(|| {
+        format!(
+            "nothing is sent in these classes of transport.classes: {}; `for` and a dimension, workload.class, and priorities of a flow file say what is",
+            unused.join(", ")
         )
     })
 }
