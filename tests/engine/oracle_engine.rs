@@ -195,6 +195,13 @@ fn engine_and_oracle_agree_on_adaptive_routing() {
     assert!(met.paused > 20 && met.lost > 40 && met.outlived > 5, "{met:?}");
 }
 
+#[test]
+fn engine_and_oracle_agree_on_traffic_classes() {
+    let met = compare(random::CLASSES, random::CLASSES + 400);
+    println!("400 cases: {met:?}");
+    assert!(met.paused > 40 && met.lost > 80 && met.recovered > 40 && met.marked > 40 && met.cut > 10, "{met:?}");
+}
+
 /// The case, with links that fail at the very instant at which a packet arrives for a paused port: those of all ports that are paused then, the highest port
 /// first. `None`: there is no such instant.
 fn failing_as_a_packet_arrives(mut case: Case) -> Option<Case> {
@@ -266,9 +273,10 @@ fn soak_engine_and_oracle_agree() {
         compare(random::SLOW + from, random::SLOW + from + 500);
         compare(random::UEC + from, random::UEC + from + 500);
         compare(random::ADAPTIVE + from, random::ADAPTIVE + from + 500);
+        compare(random::CLASSES + from, random::CLASSES + from + 500);
         500
     });
     println!(
-        "{seeds} cases agree, as many with packets in any order, with links that fail, with slow links, with queues of ports, and with adaptive routing"
+        "{seeds} cases agree, as many with packets in any order, with links that fail, with slow links, with queues of ports, with adaptive routing, and with classes"
     );
 }
