@@ -14,6 +14,7 @@ mod oracle_random;
 mod oracle_tasks;
 mod reached;
 mod series;
+mod traffic_classes;
 
 #[path = "../support/mod.rs"]
 mod support;

@@ -195,6 +195,13 @@ fn engine_and_oracle_agree_on_adaptive_routing() {
     assert!(met.paused > 20 && met.lost > 40 && met.outlived > 5, "{met:?}");
 }
 
+#[test]
+fn engine_and_oracle_agree_on_traffic_classes() {
+    let met = compare(random::CLASSES, random::CLASSES + 400);
+    println!("400 cases: {met:?}");
+    assert!(met.paused > 40 && met.lost > 80 && met.recovered > 40 && met.marked > 40 && met.cut > 10, "{met:?}");
+}
+
 /// The case, with links that fail at the very instant at which a packet arrives for a paused port: those of all ports that are paused then, the highest port
 /// first. `None`: there is no such instant.
 fn failing_as_a_packet_arrives(mut case: Case) -> Option<Case> {
@@ -205,7 +212,7 @@ fn failing_as_a_packet_arrives(mut case: Case) -> Option<Case> {
         engine::go_on(&mut built.tables);
         if let Some(down_ps) = arrival_at_paused_port(&built.tables) {
             let t = &built.tables;
-            let paused = (0..t.ports.len()).rev().filter(|&port| is_paused_with_packets(&t.ports[port]));
+            let paused = (0..t.ports.len()).rev().filter(|&port| is_paused_with_packets(t, port));
             let mut links: Vec<u32> = paused.map(|port| built.end_arcs[t.nics.len() + port] / 2).collect();
             // Both ends of a link may be paused.
             let mut seen = HashSet::new();
@@ -221,8 +228,13 @@ fn failing_as_a_packet_arrives(mut case: Case) -> Option<Case> {
     None
 }
 
-fn is_paused_with_packets(port: &Port) -> bool {
-    port.paused != 0 && port.q_head.is_some()
+/// Whether a port has packets that a pause holds, in any of its queues.
+fn is_paused_with_packets(t: &OwnedTables, port: usize) -> bool {
+    let n_classes = t.exps[0].class_n as usize;
+    let first = (t.nics.len() + port) * n_classes;
+    let mut queues = t.class_queues[first..first + n_classes].iter();
+    let Port { paused, q_head, .. } = t.ports[port];
+    paused != 0 && q_head.is_some() || queues.any(|queue| queue.paused != 0 && queue.q_head.is_some())
 }
 
 /// The time in ps at which a packet arrives for a port that is paused and has another one in its queue.
@@ -232,7 +244,7 @@ fn arrival_at_paused_port(t: &OwnedTables) -> Option<u64> {
         let is_frame = (packet.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::FRAME;
         // The next entry of its path is the port.
         let port = t.paths.get(packet.path as usize).filter(|_| !is_frame)?;
-        is_paused_with_packets(&t.ports[*port]).then_some(packet.t)
+        is_paused_with_packets(t, port.usize()).then_some(packet.t)
     };
     t.wires[t.nics.len()..].iter().find_map(arrival)
 }
@@ -240,15 +252,18 @@ fn arrival_at_paused_port(t: &OwnedTables) -> Option<u64> {
 /// A change comes before every event of its instant, the arrival of a packet at the port that it kicks among them.
 #[test]
 fn changes_come_before_what_happens_at_their_instant() {
-    let (mut cases, mut several) = (0, 0);
-    for seed in (0..800).chain(random::SELECTIVE..random::SELECTIVE + 400) {
+    let (mut cases, mut several, mut with_classes) = (0, 0, 0);
+    let seeds = [0..800, random::SELECTIVE..random::SELECTIVE + 400, random::CLASSES..random::CLASSES + 400];
+    for seed in seeds.into_iter().flatten() {
         if let Some(case) = failing_as_a_packet_arrives(random::case(seed)) {
             compare_case(&case, &format!("seed {seed}, a paused port is cut off"), 1);
             cases += 1;
             several += u32::from(case.changes.len() > 2);
+            with_classes += u32::from(seed >= random::CLASSES);
         }
     }
-    println!("{cases} cases, {several} with several links");
+    println!("{cases} cases, {several} with several links, {with_classes} with classes");
+    assert!(with_classes > 20, "in {with_classes} cases with classes a packet arrives for a paused port");
     assert!(
         cases > 60 && several > 10,
         "in {cases} cases a packet arrives for a paused port, in {several} several are paused"
@@ -266,9 +281,10 @@ fn soak_engine_and_oracle_agree() {
         compare(random::SLOW + from, random::SLOW + from + 500);
         compare(random::UEC + from, random::UEC + from + 500);
         compare(random::ADAPTIVE + from, random::ADAPTIVE + from + 500);
+        compare(random::CLASSES + from, random::CLASSES + from + 500);
         500
     });
     println!(
-        "{seeds} cases agree, as many with packets in any order, with links that fail, with slow links, with queues of ports, and with adaptive routing"
+        "{seeds} cases agree, as many with packets in any order, with links that fail, with slow links, with queues of ports, with adaptive routing, and with classes"
     );
 }

@@ -3,7 +3,7 @@
 use crate::oracle::{Failure, Opts, Order, Times, simulate_tasks};
 use crate::reached::{Credit, Reach, Reached};
 use crate::support;
-use crate::support::random::{ADAPTIVE, CHANGES, SELECTIVE, SLOW, SWIFT, UEC};
+use crate::support::random::{ADAPTIVE, CHANGES, CLASSES, SELECTIVE, SLOW, SWIFT, UEC};
 use crate::support::tasks::TaskCase;
 use crate::support::{engine, graphs, random_tasks};
 use hyperfold_columns::{NEVER, status};
@@ -195,6 +195,13 @@ fn engine_and_oracle_agree_on_task_graphs_under_adaptive_routing() {
     assert!(met.paused > 20 && met.lost > 40 && met.outlived > 5, "{met:?}");
 }
 
+#[test]
+fn engine_and_oracle_agree_on_task_graphs_with_traffic_classes() {
+    let met = compare_random(CLASSES, CLASSES + 400);
+    println!("400 graphs: {met:?}");
+    assert!(met.paused > 20 && met.lost > 40 && met.recovered > 20 && met.marked > 40, "{met:?}");
+}
+
 /// After a timeout that came too early, a packet sent again asks for credit and is dropped, while all that was sent before it arrives. Nothing is in flight
 /// then, and the receiver does not know that anything is wanted.
 #[test]
@@ -277,10 +284,11 @@ fn soak_engine_and_oracle_agree_on_task_graphs() {
         compare_random(SLOW + from, SLOW + from + 500);
         compare_random(UEC + from, UEC + from + 500);
         compare_random(ADAPTIVE + from, ADAPTIVE + from + 500);
+        compare_random(CLASSES + from, CLASSES + from + 500);
         500
     });
     println!(
-        "{seeds} task graphs agree, as many with packets in any order, with links that fail, with slow links, with queues of ports, and with adaptive routing"
+        "{seeds} task graphs agree, as many with packets in any order, with links that fail, with slow links, with queues of ports, with adaptive routing, and with classes"
     );
 }
 

@@ -9,7 +9,7 @@ use hyperfold_network::changes::{Outage, RoutedFlow, changes_of};
 use hyperfold_network::routing::{Ecmp, FlowKey, FlowPaths, RoutingPolicy, Spray};
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, SlowArc, SwitchNames};
 use hyperfold_network::transport::{
-    Cc, EcnThresholds, LossRecovery, Nscc, ReceiverCredit, RttWindow, Swift, TierBuffers, Transport,
+    Cc, EcnThresholds, LossRecovery, Nscc, ReceiverCredit, RttWindow, Swift, TierBuffers, TrafficClass, Transport,
 };
 
 use super::Case;
@@ -72,32 +72,39 @@ pub const UEC: u64 = 5_000_000;
 /// Seeds from here on have switches that choose among paths.
 pub const ADAPTIVE: u64 = 6_000_000;
 
+/// Seeds from here on have traffic classes.
+pub const CLASSES: u64 = 7_000_000;
+
 /// A case with congestion control `cc`.
 pub fn case_of(seed: u64, cc: Cc) -> Case {
     let mut rng = Rng::new(seed);
     let clock_ps = rng.pick(&[1, 1000]);
-    let mut network = if seed >= ADAPTIVE { several_ways(&mut rng, clock_ps) } else { network(&mut rng, clock_ps) };
-    let flows = flows(&mut rng, network.ranks.len() as u64, clock_ps);
-    let paths =
-        if seed >= ADAPTIVE { all_paths(&mut rng, &network, &flows) } else { paths(&mut rng, &network, &flows) };
+    let is_adaptive = (ADAPTIVE..CLASSES).contains(&seed);
+    let mut network = if is_adaptive { several_ways(&mut rng, clock_ps) } else { network(&mut rng, clock_ps) };
+    let mut flows = flows(&mut rng, network.ranks.len() as u64, clock_ps);
+    let paths = if is_adaptive { all_paths(&mut rng, &network, &flows) } else { paths(&mut rng, &network, &flows) };
     if (SLOW..UEC).contains(&seed) || seed >= UEC && rng.chance(30) {
         network.slow_arcs = slow_arcs(&mut rng, &network);
     }
     let mut transport = transport(&mut rng, &network, cc, clock_ps);
+    if seed >= CLASSES {
+        classes(&mut rng, &network, &mut transport, &mut flows);
+    }
     if seed % 4 == 1 {
         let least = transport.buffer_bytes;
         transport.tier_buffers = Some(TierBuffers { leaf: least + 7_000, agg: least, spine: least + 60_000 });
     }
     // Drawn last, so that the cases of lower seeds stay.
-    if (SELECTIVE..CHANGES).contains(&seed) || (CHANGES..UEC).contains(&seed) && rng.chance(40) {
+    let some_in_any_order = (CHANGES..UEC).contains(&seed) || seed >= CLASSES;
+    if (SELECTIVE..CHANGES).contains(&seed) || some_in_any_order && rng.chance(40) {
         any_order(&mut rng, &mut transport);
     }
     let mut rtt = rtt(&network, &paths, &transport);
-    if (UEC..ADAPTIVE).contains(&seed) || seed >= ADAPTIVE && rng.chance(30) {
+    if (UEC..ADAPTIVE).contains(&seed) || is_adaptive && rng.chance(30) {
         port_queues(&mut rng, &mut transport, &mut rtt);
     }
     let mut paths = paths;
-    if seed >= ADAPTIVE {
+    if is_adaptive {
         adaptive(&mut rng, &mut transport);
         if transport.weighs_ports {
             repeat_paths(&mut rng, &mut paths);
@@ -108,6 +115,50 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
         break_links(&mut rng, &mut case);
     }
     case
+}
+
+/// Gives packets 2 to 8 traffic classes, flows one of them each, and switches a buffer that holds what is reserved for all.
+pub fn classes(rng: &mut Rng, network: &Network, transport: &mut Transport, flows: &mut [Flow]) {
+    let n = if rng.chance(80) { rng.range(2, 4) } else { rng.range(5, 8) } as usize;
+    transport.pfc |= rng.chance(60);
+    let levels = levels(rng, n);
+    let largest = (transport.payload + transport.data_overhead).max(transport.ack_bytes);
+    let most_packets = rng.pick(&[1, 4, 20]);
+    let percent_lossless = if transport.pfc { rng.pick(&[0, 50, 70, 70, 100]) } else { 0 };
+    transport.classes = levels
+        .into_iter()
+        .map(|level| {
+            let packets = rng.range(1, most_packets) as u32;
+            let more = if rng.chance(50) { 0 } else { rng.range(0, u64::from(largest)) as u32 };
+            TrafficClass { level, quantum_bytes: packets * largest + more, lossless: rng.chance(percent_lossless) }
+        })
+        .collect();
+    let n_lossless = transport.classes.iter().filter(|class| class.lossless).count();
+    let reserved = reserved(network, largest, n, n_lossless);
+    // What is only just enough for pauses lets no large packet of a lossy class pass.
+    let least = if n_lossless == n { 0 } else { 5_000 };
+    transport.buffer_bytes = reserved + rng.pick(&[least, least, 10_000, 10_000, 30_000, 200_000, 32 << 20]);
+    // Some cases have one class with most of the traffic.
+    let favourite = rng.chance(40).then(|| rng.range(0, n as u64 - 1) as u8);
+    for flow in flows {
+        let any = rng.range(0, n as u64 - 1) as u8;
+        flow.class = favourite.filter(|_| rng.chance(60)).unwrap_or(any);
+    }
+}
+
+/// Levels of `n` classes: all one, all different, or anything between. No level is left out.
+fn levels(rng: &mut Rng, n: usize) -> Vec<u32> {
+    let n_levels = match rng.range(0, 2) {
+        0 => 1,
+        1 => n,
+        _ => rng.range(1, n as u64) as usize,
+    };
+    let mut levels: Vec<u32> = (0..n_levels as u32).collect();
+    levels.extend((n_levels..n).map(|_| rng.range(0, n_levels as u64 - 1) as u32));
+    for i in (1..n).rev() {
+        levels.swap(i, rng.range(0, i as u64) as usize);
+    }
+    levels
 }
 
 /// Gives ports queues of their own, and mostly senders, receivers and trimming of Ultra Ethernet.
@@ -482,6 +533,12 @@ pub fn shortest_paths(network: &Network, src: NodeIdx, dst: NodeIdx) -> Vec<Vec<
 
 /// The least buffer that a switch may have: headrooms and reserves of the largest, for packets of up to `largest` bytes.
 pub fn fixed_part(network: &Network, largest: u32, pfc: bool) -> u64 {
+    reserved(network, largest, 1, usize::from(pfc))
+}
+
+/// The same with `n_classes` traffic classes, of which `n_lossless` have headrooms.
+fn reserved(network: &Network, largest: u32, n_classes: usize, n_lossless: usize) -> u64 {
+    let (n_classes, n_lossless) = (n_classes as u64, n_lossless as u64);
     network
         .out_arcs()
         .iter()
@@ -493,9 +550,9 @@ pub fn fixed_part(network: &Network, largest: u32, pfc: bool) -> u64 {
                 let delay_ps = network.arc_link(a).delay_ps as u128;
                 let in_flight = |delays: u128| (delays * rate_in as u128 * delay_ps / 8 / 1_000_000_000_000) as u64;
                 let more = ((largest + 43) as u64 * rate_in.saturating_sub(rate_out)).div_ceil(rate_out);
-                if pfc { in_flight(3).max(in_flight(2) + 3 * largest as u64 + more) } else { 0 }
+                in_flight(3).max(in_flight(2) + 3 * largest as u64 + more)
             };
-            arcs.iter().map(|a| headroom(a) + 4096).sum::<u64>()
+            arcs.iter().map(|a| n_lossless * headroom(a) + n_classes * 4096).sum::<u64>()
         })
         .max()
         .expect("there is a switch")

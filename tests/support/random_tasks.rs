@@ -8,10 +8,10 @@ use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
-use super::random::{self, ADAPTIVE, CHANGES, CONTROLS, Rng, SELECTIVE, SLOW, SWIFT, UEC};
+use super::random::{self, ADAPTIVE, CHANGES, CLASSES, CONTROLS, Rng, SELECTIVE, SLOW, SWIFT, UEC};
 use super::tasks::{TaskCase, queue_pair};
 
-/// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it. From [`CHANGES`] on links fail; from [`SLOW`] on some are slow, and a few fail.
+/// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it. From [`CHANGES`] on links fail; from [`SLOW`] on some are slow, and a few fail. From [`CLASSES`] on there are traffic classes.
 pub fn case(seed: u64) -> TaskCase {
     let cc = match seed {
         ..SWIFT => [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp][(seed % 5) as usize],
@@ -21,7 +21,7 @@ pub fn case(seed: u64) -> TaskCase {
     let mut rng = Rng::new(seed ^ 0x7461_736b);
     let clock_ps = rng.pick(&[1, 1000]);
     let mut network = match seed {
-        ADAPTIVE.. => random::several_ways(&mut rng, clock_ps),
+        ADAPTIVE..CLASSES => random::several_ways(&mut rng, clock_ps),
         _ => random::network(&mut rng, clock_ps),
     };
     if rng.chance(25) {
@@ -41,7 +41,7 @@ pub fn case(seed: u64) -> TaskCase {
         flows.push(queue_pair(flows.len() as u32, qp.src, qp.dst));
     }
     let paths = match seed {
-        ADAPTIVE.. => random::all_paths(&mut rng, &network, &flows),
+        ADAPTIVE..CLASSES => random::all_paths(&mut rng, &network, &flows),
         _ => random::paths(&mut rng, &network, &flows),
     };
     let mut transport = random::transport(&mut rng, &network, cc, clock_ps);
@@ -60,14 +60,18 @@ pub fn case(seed: u64) -> TaskCase {
         transport.buffer_bytes =
             random::fixed_part(&network, largest, transport.pfc) + rng.pick(&[least, 10_000, 50_000]);
     }
-    if (SELECTIVE..CHANGES).contains(&seed) || (CHANGES..UEC).contains(&seed) && rng.chance(40) {
+    if seed >= CLASSES {
+        random::classes(&mut rng, &network, &mut transport, &mut flows);
+    }
+    let some_in_any_order = (CHANGES..UEC).contains(&seed) || seed >= CLASSES;
+    if (SELECTIVE..CHANGES).contains(&seed) || some_in_any_order && rng.chance(40) {
         random::any_order(&mut rng, &mut transport);
     }
     let mut rtt = random::rtt(&network, &paths, &transport);
-    if (UEC..ADAPTIVE).contains(&seed) || seed >= ADAPTIVE && rng.chance(30) {
+    if (UEC..ADAPTIVE).contains(&seed) || (ADAPTIVE..CLASSES).contains(&seed) && rng.chance(30) {
         random::port_queues(&mut rng, &mut transport, &mut rtt);
     }
-    if seed >= ADAPTIVE {
+    if (ADAPTIVE..CLASSES).contains(&seed) {
         random::adaptive(&mut rng, &mut transport);
     }
     let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };

@@ -135,7 +135,7 @@ impl Sim<'_> {
                     for arc in [2 * link, 2 * link + 1] {
                         self.go_down(arc);
                         let port = &self.ports[arc as usize];
-                        if port.is_switch && !port.fifo.is_empty() {
+                        if port.is_switch && port.queue_bytes() > 0 {
                             to_kick.insert((port.number, arc));
                         }
                     }
@@ -162,7 +162,9 @@ impl Sim<'_> {
         let port = &mut self.ports[arc as usize];
         assert!(!port.down, "arc {arc} fails twice");
         port.down = true;
-        port.paused = false;
+        for queue in &mut port.queues {
+            queue.paused = false;
+        }
         port.frames.clear();
         let on_wire = std::mem::take(&mut port.wire);
         // Their arrivals are in the heap still.

@@ -183,7 +183,8 @@ impl Sim<'_> {
             state.waiting.push_back(flow);
         }
         let pull = self.pull(nic, flow, given);
-        self.nics[nic as usize].acks.push_back(pull);
+        let class = self.class_of(flow);
+        self.nics[nic as usize].acks[class].push_back(pull);
         self.pulls += 1;
         let full = tx(mtu(t) as u32, self.ports[nic as usize].rate_bps, t.clock_ps);
         self.arm(nic, self.now + mul_shr(packets * full, rules.stretch_q16.into(), 16));

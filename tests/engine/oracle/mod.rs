@@ -14,6 +14,7 @@ mod any_order;
 mod arith;
 mod cc;
 mod changes;
+mod classes;
 mod credit;
 mod graph;
 mod nic;
@@ -28,6 +29,7 @@ mod tasks;
 mod uec;
 
 use changes::{Changes, Routes};
+pub use classes::ClassCounts;
 use nic::Nic;
 use port::{Item, Port};
 pub use queue::Order;
@@ -83,6 +85,7 @@ pub struct Outcome {
     pub tx_bytes: Vec<u64>,
     /// By task of the graph.
     pub tasks: Vec<Times>,
+    pub classes: ClassCounts,
 }
 
 /// Simulates `case` from time 0 until nothing is left to happen.
@@ -123,6 +126,7 @@ struct Sim<'a> {
     drops: u64,
     max_queue_bytes: u64,
     pulls: u64,
+    class_counts: ClassCounts,
 }
 
 impl<'a> Sim<'a> {
@@ -137,7 +141,7 @@ impl<'a> Sim<'a> {
             lineage: Lineage::of_start(None),
             failure: None,
             ports: port::all(case),
-            nics: vec![Nic::default(); 2 * net.links.len()],
+            nics: vec![Nic::new(case); 2 * net.links.len()],
             mmus: switch::mmus(case),
             senders: (0..case.flows.len()).map(|f| Sender::new(case, f, f >= first_qp)).collect(),
             receivers: vec![Receiver::new(&case.transport); case.flows.len()],
@@ -151,6 +155,7 @@ impl<'a> Sim<'a> {
             drops: 0,
             max_queue_bytes: 0,
             pulls: 0,
+            class_counts: ClassCounts::new(case),
         };
         for flow in &case.flows[..first_qp] {
             sim.queue.push(Lineage::of_start(Some(flow.id)), flow.start_ps, Event::Start(flow.id));
@@ -224,11 +229,11 @@ impl<'a> Sim<'a> {
         let at = arc ^ 1;
         let is_switch = self.ports[at as usize].is_switch;
         match item {
-            Item::Pause(pause) => {
+            Item::Pause(frame) => {
                 self.pfc_frames += 1;
-                self.pfc_pauses += u64::from(pause);
-                self.ports[at as usize].paused = pause;
-                if !pause {
+                self.pfc_pauses += u64::from(frame.pause);
+                self.ports[at as usize].queues[frame.class].paused = frame.pause;
+                if !frame.pause {
                     self.kick(at);
                 }
             }
@@ -254,13 +259,15 @@ impl<'a> Sim<'a> {
         for (arc, port) in self.ports.iter().enumerate() {
             assert!(port.wire.is_empty(), "arc {arc}: packets on the wire but no event");
             assert!(!port.busy, "arc {arc}: busy but no completion");
-            let queued: u64 = port.fifo.iter().map(|p| p.wire as u64).sum();
-            assert_eq!(port.queue_bytes, queued, "arc {arc}: queue bytes");
+            for queue in &port.queues {
+                let queued: u64 = queue.fifo.iter().map(|p| p.wire as u64).sum();
+                assert_eq!(queue.bytes, queued, "arc {arc}: queue bytes");
+            }
             assert!(port.control.is_empty(), "arc {arc}: idle with control packets");
         }
         for (node, mmu) in self.mmus.iter().enumerate() {
             let out = |arc: &usize| self.case.network.arc_from(*arc as u32) as usize == node;
-            let queued: u64 = (0..self.ports.len()).filter(out).map(|arc| self.ports[arc].queue_bytes).sum();
+            let queued: u64 = (0..self.ports.len()).filter(out).map(|arc| self.ports[arc].queue_bytes()).sum();
             let own_queues = self.case.transport.port_queue_per_100g > 0;
             let held = if own_queues { 0 } else { mmu.held() };
             assert_eq!(held, queued, "node {node}: bytes held by the shared buffer");
@@ -281,6 +288,7 @@ impl<'a> Sim<'a> {
             pulls: self.pulls,
             tx_bytes: self.ports.iter().map(|p| p.tx_bytes).collect(),
             tasks: self.tasks.times(),
+            classes: self.class_counts,
         }
     }
 }

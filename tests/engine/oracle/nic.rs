@@ -7,19 +7,20 @@ use hyperfold_network::transport::Transport;
 
 use super::arith::{hash32, tx};
 use super::cc::News;
+use super::classes::n_classes;
 use super::port::{Item, Kind, Packet};
 use super::uec::mtu;
-use super::{Event, Failure, Lineage, Sim};
+use super::{Case, Event, Failure, Lineage, Sim};
 
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct Nic {
-    /// Answers to data, and PULLs.
-    pub acks: VecDeque<Packet>,
+    /// Answers to data, and PULLs, by class.
+    pub acks: Vec<VecDeque<Packet>>,
     /// Queue pairs (flows) whose senders want credit, in the order in which they get it.
     pub waiting: VecDeque<u32>,
-    /// Queue pairs (flows) in order of creation, and the index of the one served last.
+    /// Queue pairs (flows) in order of creation, and by class the index of the one served last.
     pub order: Vec<u32>,
-    rr: usize,
+    pub rr: Vec<usize>,
     /// When the timer is armed for: to send what is paced, or to grant credit.
     armed: Option<u64>,
     /// Timers armed so far; only the event of the latest counts.
@@ -27,6 +28,18 @@ pub struct Nic {
 }
 
 impl Nic {
+    pub fn new(case: &Case) -> Self {
+        let n = n_classes(case);
+        Nic {
+            acks: vec![VecDeque::new(); n],
+            waiting: VecDeque::new(),
+            order: Vec::new(),
+            rr: vec![0; n],
+            armed: None,
+            generation: 0,
+        }
+    }
+
     pub fn is_armed(&self) -> bool {
         self.armed.is_some()
     }
@@ -81,56 +94,79 @@ impl Sim<'_> {
         if self.ports[nic as usize].down {
             return;
         }
-        let paused = self.ports[nic as usize].paused;
+        if !self.case.transport.classes.is_empty() {
+            self.kick_nic_by_class(nic);
+            return;
+        }
+        let paused = self.ports[nic as usize].queues[0].paused;
         if (!paused || self.case.transport.ack_high_prio)
-            && let Some(ack) = self.nics[nic as usize].acks.pop_front()
+            && let Some(ack) = self.nics[nic as usize].acks[0].pop_front()
         {
             self.transmit(nic, Item::Packet(ack));
             return;
         }
-        match self.scan(nic, paused) {
-            Some(index) => {
-                self.nics[nic as usize].rr = index;
-                let flow = self.nics[nic as usize].order[index];
-                self.send_data(nic, flow);
-            }
-            None => {
-                let senders = &self.senders;
-                let order = &self.nics[nic as usize].order;
-                let soonest = order.iter().map(|&f| senders[f as usize].next_avail).min();
-                if let Some(m) = soonest.filter(|&m| m > self.now && self.nics[nic as usize].armed.is_none()) {
-                    self.arm(nic, m);
-                }
-            }
+        match self.scan(nic) {
+            Some(flow) => self.serve(nic, flow),
+            None => self.sleep(nic),
         }
     }
 
-    /// The index of the queue pair to serve, after finished ones met on the way are removed.
-    fn scan(&mut self, nic: ArcIdx, paused: bool) -> Option<usize> {
-        let t = &self.case.transport;
+    /// Sends data of `flow`, which may send.
+    pub(super) fn serve(&mut self, nic: ArcIdx, flow: u32) {
+        let class = self.class_of(flow);
         let state = &mut self.nics[nic as usize];
+        state.rr[class] = state.order.iter().position(|&f| f == flow).expect("one that may send is not finished");
+        self.send_data(nic, flow);
+    }
+
+    /// Nothing may be sent now: arms the timer for the time when a queue pair may go on.
+    pub(super) fn sleep(&mut self, nic: ArcIdx) {
+        let senders = &self.senders;
+        let order = &self.nics[nic as usize].order;
+        let soonest = order.iter().map(|&f| senders[f as usize].next_avail).min();
+        if let Some(m) = soonest.filter(|&m| m > self.now && self.nics[nic as usize].armed.is_none()) {
+            self.arm(nic, m);
+        }
+    }
+
+    /// The queue pair (flow) to serve, after finished ones met on the way are removed.
+    fn scan(&mut self, nic: ArcIdx) -> Option<u32> {
+        let state = &self.nics[nic as usize];
         let n = state.order.len();
+        let mut first_finished: Option<usize> = None;
         let mut found = None;
-        let mut first_finished = None;
-        for k in 1..=n {
-            let index = (state.rr + k) % n;
-            let sender = &self.senders[state.order[index] as usize];
-            let sendable = !paused && sender.has_next() && !sender.window_bound(t) && !sender.lacks_credit();
-            if sendable && sender.next_avail <= self.now {
-                found = Some(index);
+        for index in (1..=n).map(|k| (state.rr[0] + k) % n) {
+            let flow = state.order[index];
+            if self.is_eligible(nic, flow) {
+                found = Some(flow);
                 break;
             }
-            if !sendable && sender.snd_una >= sender.size {
-                first_finished = Some(first_finished.map_or(index, |f: usize| f.min(index)));
+            if !self.is_sendable(nic, flow) && self.senders[flow as usize].is_finished() {
+                first_finished = Some(first_finished.map_or(index, |f| f.min(index)));
             }
         }
-        let Some(first) = first_finished else { return found };
-        let flow = found.map(|index| state.order[index]);
-        let mut kept = state.order[..first].to_vec();
-        let finished = |f: u32| self.senders[f as usize].snd_una >= self.senders[f as usize].size;
-        kept.extend(state.order[first..].iter().copied().filter(|&f| !finished(f)));
-        state.order = kept;
-        flow.map(|f| state.order.iter().position(|&g| g == f).expect("one that may send is not finished"))
+        self.remove_finished(nic, first_finished);
+        found
+    }
+
+    /// Neither paused nor without something to send nor bound by a window.
+    pub(super) fn is_sendable(&self, nic: ArcIdx, flow: u32) -> bool {
+        let sender = &self.senders[flow as usize];
+        let paused = self.ports[nic as usize].queues[self.class_of(flow)].paused;
+        !paused && sender.has_next() && !sender.window_bound(&self.case.transport) && !sender.lacks_credit()
+    }
+
+    /// It may send now.
+    pub(super) fn is_eligible(&self, nic: ArcIdx, flow: u32) -> bool {
+        self.is_sendable(nic, flow) && self.senders[flow as usize].next_avail <= self.now
+    }
+
+    /// Removes the finished queue pairs at index `first` and after it.
+    pub(super) fn remove_finished(&mut self, nic: ArcIdx, first: Option<usize>) {
+        let Some(first) = first else { return };
+        let order = &mut self.nics[nic as usize].order;
+        let rest = order.split_off(first);
+        order.extend(rest.into_iter().filter(|&f| !self.senders[f as usize].is_finished()));
     }
 
     fn send_data(&mut self, nic: ArcIdx, flow: u32) {
@@ -190,7 +226,7 @@ impl Sim<'_> {
             .iter()
             .map(|way| {
                 let port = &self.ports[way.arc as usize];
-                ((port.down, port.paused), port.queue_bytes / grade_bytes, way)
+                ((port.down, port.queues[0].paused), port.queue_bytes() / grade_bytes, way)
             })
             .collect();
         let are_equal = ways.iter().all(|way| way.n_paths == ways[0].n_paths);
@@ -253,7 +289,8 @@ impl Sim<'_> {
         receiver.sent = receiver.sent.wrapping_add(1);
         assert_eq!(routes.path(kind, ack.path)[0], nic, "the ACK path's NIC");
         let expected = receiver.expected;
-        self.nics[nic as usize].acks.push_back(ack);
+        let class = self.class_of(data.flow);
+        self.nics[nic as usize].acks[class].push_back(ack);
         self.note_want(nic, data, kind == Kind::Nack);
         self.messages_arrived(data.flow, expected);
         self.kick(nic);

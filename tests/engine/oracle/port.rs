@@ -6,6 +6,7 @@ use hyperfold_network::topology::{ArcIdx, Network};
 use hyperfold_network::transport::EcnThresholds;
 
 use super::arith::tx;
+use super::classes::{Turns, n_classes};
 use super::uec::Echo;
 use super::{Case, Event, Sim, is_switch};
 
@@ -108,8 +109,27 @@ impl Packet {
 #[allow(clippy::large_enum_variant, reason = "pause frames are few")]
 pub enum Item {
     Packet(Packet),
-    /// A pause frame (true) or a resume frame (false).
-    Pause(bool),
+    Pause(Frame),
+}
+
+/// A pause or resume frame.
+#[derive(Clone, Copy, Debug)]
+pub struct Frame {
+    /// The class that it is for.
+    pub class: usize,
+    /// Pause, not resume.
+    pub pause: bool,
+}
+
+/// What a port has for one class.
+#[derive(Clone, Debug, Default)]
+pub struct ClassQueue {
+    /// Of a switch: packets that wait.
+    pub fifo: VecDeque<Packet>,
+    /// Bytes in `fifo`.
+    pub bytes: u64,
+    /// The far end asked for silence.
+    pub paused: bool,
 }
 
 /// The transmitting half of a link. The NIC's scheduler lives in `nic`; the queues here are a switch's.
@@ -125,14 +145,12 @@ pub struct Port {
     pub outages: u32,
     /// Packets of this port, or of the NIC at its link, that were lost because the link was down.
     pub lost: u64,
-    /// The far end asked for silence (of the data class).
-    pub paused: bool,
     /// Sent and not yet arrived, oldest first.
     pub wire: VecDeque<Item>,
-    pub fifo: VecDeque<Packet>,
-    /// Bytes in `fifo`.
-    pub queue_bytes: u64,
-    pub frames: VecDeque<bool>,
+    /// By class.
+    pub queues: Vec<ClassQueue>,
+    pub turns: Turns,
+    pub frames: VecDeque<Frame>,
     /// Where the port has a queue of its own: control packets, which go before `fifo`.
     pub control: VecDeque<Packet>,
     /// Control packets sent since data last went before one.
@@ -143,6 +161,13 @@ pub struct Port {
     pub number: u32,
     /// Random draws made.
     pub draws: u64,
+}
+
+impl Port {
+    /// Bytes of all classes that wait.
+    pub fn queue_bytes(&self) -> u64 {
+        self.queues.iter().map(|queue| queue.bytes).sum()
+    }
 }
 
 /// Rate at which the port of an arc transmits.
@@ -165,10 +190,9 @@ pub fn all(case: &Case) -> Vec<Port> {
                 down: false,
                 outages: 0,
                 lost: 0,
-                paused: false,
                 wire: VecDeque::new(),
-                fifo: VecDeque::new(),
-                queue_bytes: 0,
+                queues: vec![ClassQueue::default(); n_classes(case)],
+                turns: Turns::new(case),
                 frames: VecDeque::new(),
                 control: VecDeque::new(),
                 control_turns: 0,

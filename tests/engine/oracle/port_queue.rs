@@ -1,4 +1,5 @@
 //! Switch ports with queues of their own: a FIFO of data, before it one of control packets; what finds no space is trimmed or dropped.
+//! There are no classes then.
 
 use hyperfold_network::topology::ArcIdx;
 
@@ -21,7 +22,7 @@ impl Sim<'_> {
         let port = &mut self.ports[egress as usize];
         if packet.is_control() {
             port.control.push_back(packet);
-        } else if port.queue_bytes + packet.wire as u64 <= limit {
+        } else if port.queues[0].bytes + packet.wire as u64 <= limit {
             self.append(egress, packet);
         } else {
             self.overflow(egress, packet);
@@ -31,19 +32,19 @@ impl Sim<'_> {
 
     fn append(&mut self, egress: ArcIdx, packet: Packet) {
         let port = &mut self.ports[egress as usize];
-        port.queue_bytes += packet.wire as u64;
-        port.fifo.push_back(packet);
-        self.max_queue_bytes = self.max_queue_bytes.max(port.queue_bytes);
+        port.queues[0].bytes += packet.wire as u64;
+        port.queues[0].fifo.push_back(packet);
+        self.max_queue_bytes = self.max_queue_bytes.max(port.queue_bytes());
     }
 
     /// Data finds no space: it or the last packet of the queue is the victim.
     fn overflow(&mut self, egress: ArcIdx, packet: Packet) {
-        let has_data = !self.ports[egress as usize].fifo.is_empty();
+        let has_data = !self.ports[egress as usize].queues[0].fifo.is_empty();
         let mut victim = packet;
         if has_data && !self.draw(egress).is_multiple_of(2) {
             let port = &mut self.ports[egress as usize];
-            let last = port.fifo.pop_back().expect("the queue holds data");
-            port.queue_bytes -= last.wire as u64;
+            let last = port.queues[0].fifo.pop_back().expect("the queue holds data");
+            port.queues[0].bytes -= last.wire as u64;
             self.append(egress, std::mem::replace(&mut victim, last));
         }
         self.drops += 1;
@@ -62,7 +63,8 @@ impl Sim<'_> {
     /// The port is idle: sends what it has.
     pub(super) fn send_from_own_queue(&mut self, arc: ArcIdx) {
         let port = &mut self.ports[arc as usize];
-        let data_first = port.control_turns == CONTROL_TURNS && !port.fifo.is_empty() && !port.control.is_empty();
+        let data_first =
+            port.control_turns == CONTROL_TURNS && !port.queues[0].fifo.is_empty() && !port.control.is_empty();
         if data_first {
             port.control_turns = 0;
         } else if let Some(packet) = port.control.pop_front() {
@@ -70,9 +72,9 @@ impl Sim<'_> {
             self.transmit(arc, Item::Packet(packet));
             return;
         }
-        let Some(mut packet) = port.fifo.pop_front() else { return };
-        port.queue_bytes -= packet.wire as u64;
-        if self.draw_mark(arc) {
+        let Some(mut packet) = port.queues[0].fifo.pop_front() else { return };
+        port.queues[0].bytes -= packet.wire as u64;
+        if self.draw_mark(arc, 0) {
             packet.marked = true;
             self.ecn_marks += 1;
         }

@@ -134,6 +134,11 @@ impl Sender {
         self.ends.push(self.size);
     }
 
+    /// All that was posted is acknowledged.
+    pub fn is_finished(&self) -> bool {
+        self.snd_una >= self.size
+    }
+
     /// Something is left to send, and sequence numbers allow it.
     pub(super) fn has_next(&self) -> bool {
         let new = self.snd_nxt < self.size;

@@ -3,18 +3,22 @@
 use hyperfold_network::topology::{ArcIdx, NodeIdx, NodeKind};
 
 use super::arith::{PS_PER_S, hash32};
-use super::port::{self, Hop, INT_HOPS, Item, Kind, PAUSE_BYTES, Packet};
+use super::classes::{is_lossless, n_classes};
+use super::port::{self, Frame, Hop, INT_HOPS, Item, Kind, PAUSE_BYTES, Packet};
 use super::{Case, Sim};
 
-/// Accounting of one in-port.
+/// Accounting of one class at one in-port.
 #[derive(Clone, Debug)]
 struct Ingress {
     arc: ArcIdx,
+    class: usize,
+    /// Without, it has a share of the buffer and no more.
+    lossless: bool,
     bytes: u64,
     headroom_used: u64,
     headroom: u64,
     shift: u32,
-    /// This port has paused its peer.
+    /// This port has paused the class at its peer.
     has_paused: bool,
 }
 
@@ -22,12 +26,10 @@ struct Ingress {
 #[derive(Clone, Debug, Default)]
 pub struct Mmu {
     ingress: Vec<Ingress>,
-    /// Without, each in-port has a share of the buffer and no more.
-    pfc: bool,
     reserve: u64,
     /// Buffer less all headrooms and reserves; negative where the buffer is too small for them.
     pool: i128,
-    /// Sum over in-ports of what they hold beyond their reserve.
+    /// Sum over in-ports and classes of what they hold beyond their reserve.
     shared: u64,
 }
 
@@ -49,7 +51,8 @@ pub fn mmus(case: &Case) -> Vec<Mmu> {
             return Mmu::default();
         }
         let ingress: Vec<Ingress> = packet_arcs(node)
-            .map(|arc| {
+            .flat_map(|arc| (0..n_classes(case)).map(move |class| (arc, class)))
+            .map(|(arc, class)| {
                 let (rate_in, rate_out) = (port::rate(net, arc ^ 1) as u128, port::rate(net, arc) as u128);
                 let (mut rate, mut shift) = (rate_in as u64, t.pfc_alpha_shift);
                 while rate > host_rate && shift > 0 {
@@ -63,8 +66,9 @@ pub fn mmus(case: &Case) -> Vec<Mmu> {
                 let more = (leaving * rate_in).div_ceil(rate_out).saturating_sub(leaving);
                 let headroom = (3 * in_flight / 8 / PS_PER_S).max(2 * in_flight / 8 / PS_PER_S + 3 * largest + more);
                 // Without pauses nothing comes in after one.
-                let headroom = if t.pfc { headroom as u64 } else { 0 };
-                Ingress { arc, bytes: 0, headroom_used: 0, headroom, shift, has_paused: false }
+                let lossless = is_lossless(case, class);
+                let headroom = if lossless { headroom as u64 } else { 0 };
+                Ingress { arc, class, lossless, bytes: 0, headroom_used: 0, headroom, shift, has_paused: false }
             })
             .collect();
         let reserve = t.reserve_bytes as u64;
@@ -74,14 +78,15 @@ pub fn mmus(case: &Case) -> Vec<Mmu> {
             _ => b.agg,
         });
         let taken: i128 = ingress.iter().map(|i| (i.headroom + reserve) as i128).sum();
-        Mmu { ingress, pfc: t.pfc, reserve, pool: buffer as i128 - taken, shared: 0 }
+        Mmu { ingress, reserve, pool: buffer as i128 - taken, shared: 0 }
     };
     (0..net.nodes.len()).map(mmu).collect()
 }
 
 impl Mmu {
-    fn index(&self, arc: ArcIdx) -> usize {
-        self.ingress.iter().position(|i| i.arc == arc).expect("packets come in by packet links of this switch")
+    fn index(&self, arc: ArcIdx, class: usize) -> usize {
+        let is_it = |i: &Ingress| i.arc == arc && i.class == class;
+        self.ingress.iter().position(is_it).expect("packets come in by packet links of this switch")
     }
 
     fn threshold(&self, i: usize) -> u64 {
@@ -100,7 +105,7 @@ impl Mmu {
 
     fn admits(&self, i: usize, x: u64) -> bool {
         let port = &self.ingress[i];
-        if !self.pfc {
+        if !port.lossless {
             let n = port.bytes + x;
             return n <= self.reserve || n - self.reserve <= self.threshold(i);
         }
@@ -123,7 +128,8 @@ impl Mmu {
     }
 
     fn must_pause(&self, i: usize) -> bool {
-        !self.ingress[i].has_paused && (self.ingress[i].headroom_used > 0 || self.shared_of(i) >= self.threshold(i))
+        let port = &self.ingress[i];
+        port.lossless && !port.has_paused && (port.headroom_used > 0 || self.shared_of(i) >= self.threshold(i))
     }
 
     fn may_resume(&self, i: usize, offset: u64) -> bool {
@@ -135,8 +141,9 @@ impl Mmu {
 
     /// In-port `arc` has not paused its peer.
     fn forget_pause(&mut self, arc: ArcIdx) {
-        let i = self.index(arc);
-        self.ingress[i].has_paused = false;
+        for port in self.ingress.iter_mut().filter(|i| i.arc == arc) {
+            port.has_paused = false;
+        }
     }
 
     /// Bytes held, headroom included.
@@ -168,23 +175,27 @@ impl Sim<'_> {
             self.join_own_queue(egress, packet, limit);
             return;
         }
+        let class = self.class_of(packet.flow);
         let mmu = &mut self.mmus[node];
-        let i = mmu.index(in_port);
+        let i = mmu.index(in_port, class);
         let x = packet.wire as u64;
+        let (is_data, lossless) = (packet.kind == Kind::Data, mmu.ingress[i].lossless);
         if !mmu.admits(i, x) {
             self.drops += 1;
+            self.class_counts.drops[class] += 1;
+            self.class_counts.lossless_data_drops += u64::from(is_data && lossless);
             return;
         }
         mmu.charge(i, x);
-        if self.case.transport.pfc && mmu.must_pause(i) {
+        if mmu.must_pause(i) {
             mmu.ingress[i].has_paused = true;
-            self.ports[in_port as usize].frames.push_back(true);
+            self.ports[in_port as usize].frames.push_back(Frame { class, pause: true });
             self.kick(in_port);
         }
         let port = &mut self.ports[egress as usize];
-        port.fifo.push_back(packet);
-        port.queue_bytes += x;
-        self.max_queue_bytes = self.max_queue_bytes.max(port.queue_bytes);
+        port.queues[class].fifo.push_back(packet);
+        port.queues[class].bytes += x;
+        self.max_queue_bytes = self.max_queue_bytes.max(port.queue_bytes());
         self.kick(egress);
     }
 
@@ -195,27 +206,30 @@ impl Sim<'_> {
             return;
         }
         let port = &mut self.ports[arc as usize];
-        if let Some(pause) = port.frames.pop_front() {
-            self.transmit(arc, Item::Pause(pause));
+        if let Some(frame) = port.frames.pop_front() {
+            self.transmit(arc, Item::Pause(frame));
             return;
         }
-        if port.paused {
-            return;
-        }
-        let Some(mut packet) = port.fifo.pop_front() else { return };
+        let candidates = port.queues.iter().map(|queue| !queue.paused && !queue.fifo.is_empty()).collect();
+        let Some(class) = self.choose(arc, candidates) else { return };
+        let port = &mut self.ports[arc as usize];
+        let silenced = port.queues.iter().any(|queue| queue.paused && !queue.fifo.is_empty());
+        self.class_counts.sent_beside_paused += u64::from(silenced);
+        let mut packet = port.queues[class].fifo.pop_front().expect("the class has a packet");
         // Busy from here on: the resume test below may kick another port, and must not start this one.
         port.busy = true;
-        port.queue_bytes -= packet.wire as u64;
+        port.queues[class].bytes -= packet.wire as u64;
+        port.turns.pay(class, packet.wire);
         let node = self.node_of(arc) as usize;
-        let i = self.mmus[node].index(packet.in_port);
+        let i = self.mmus[node].index(packet.in_port, class);
         self.mmus[node].release(i, packet.wire as u64);
-        if self.draw_mark(arc) && packet.kind == Kind::Data {
+        if self.draw_mark(arc, class) && packet.kind == Kind::Data {
             packet.marked = true;
             self.ecn_marks += 1;
         }
         if self.mmus[node].may_resume(i, self.case.transport.resume_offset_bytes as u64) {
             self.mmus[node].ingress[i].has_paused = false;
-            self.ports[packet.in_port as usize].frames.push_back(false);
+            self.ports[packet.in_port as usize].frames.push_back(Frame { class, pause: false });
             self.kick(packet.in_port);
         }
         if packet.kind == Kind::Data {
@@ -224,13 +238,13 @@ impl Sim<'_> {
         self.transmit(arc, Item::Packet(packet));
     }
 
-    /// The marking test with the queue as it is now; a draw is made only on the slope.
-    pub(super) fn draw_mark(&mut self, arc: ArcIdx) -> bool {
+    /// The marking test with the queue of the class as it is now; a draw is made only on the slope.
+    pub(super) fn draw_mark(&mut self, arc: ArcIdx, class: usize) -> bool {
         if !self.case.transport.ecn || self.never_marks(arc) {
             return false;
         }
         let port = &self.ports[arc as usize];
-        let (q, ecn) = (port.queue_bytes, port.ecn);
+        let (q, ecn) = (port.queues[class].bytes, port.ecn);
         if q > ecn.kmax_bytes {
             return true;
         }
@@ -255,7 +269,7 @@ impl Sim<'_> {
         }
         let port = &self.ports[arc as usize];
         let multi = self.case.transport.int_multi as u64;
-        let queued = port.queue_bytes + PAUSE_BYTES as u64 * port.frames.len() as u64;
+        let queued = port.queue_bytes() + PAUSE_BYTES as u64 * port.frames.len() as u64;
         packet.int.hops[packet.int.n] = Hop {
             time: self.now / 1000 % (1 << 24),
             tx: port.tx_bytes / (128 * multi) % (1 << 20),
