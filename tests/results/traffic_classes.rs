@@ -13,9 +13,10 @@ fn run_flows(hosts: u32, flows: &[&str], more: &str) -> (Folder, String) {
     let gpus = 2 * hosts;
     let sweep = format!(
         "name = \"classes\"\n[base]\ncluster = {{ gpus = {gpus}, gpus_per_server = 1 }}\n\
-         topology = {{ kind = \"clos\", hosts_per_leaf = {hosts}, spines = 1, link_gbps = 100, link_delay_ns = 500 }}\n\
+         topology.kind = \"clos\"\ntopology.hosts_per_leaf = {hosts}\ntopology.spines = 1\n\
+         topology.link_gbps = 100\ntopology.link_delay_ns = 500\n\
          workload = {{ kind = \"flows\", path = \"flows.txt\", start_unit = \"ns\" }}\n\
-         transport = {{ cc = \"none\", payload_bytes = 4096 }}\noutput.flows = true\n{more}"
+         transport.cc = \"none\"\ntransport.payload_bytes = 4096\noutput.flows = true\n{more}"
     );
     let folder = Folder::new(&[("flows.txt", &list), ("sweep.toml", &sweep)]);
     let ran = folder.run(&["run", "sweep.toml", "--out", "out", "--engine", "cpu"]);

@@ -65,7 +65,7 @@ pub fn case_of(seed: u64, cc: Cc, shape: usize) -> Graph {
             start_ps: NEVER,
             sport: 20_000 + pair.lane as u16,
             dport: 100,
-            class: 3,
+            class: (q % case.transport.classes.len().max(1)) as u8,
         });
     }
     case.paths = random::paths(&mut rng, &case.network, &case.flows);
@@ -92,7 +92,8 @@ fn lossy(case: &mut Case, graph: &mut TaskGraph) {
     tr.pfc = false;
     tr.rto_retries = 7;
     let largest = (tr.payload + tr.data_overhead).max(tr.ack_bytes);
-    tr.buffer_bytes = random::fixed_part(&case.network, largest, false) + 5_000;
+    tr.classes.iter_mut().for_each(|class| class.lossless = false);
+    tr.buffer_bytes = random::reserved(&case.network, largest, tr.classes.len().max(1), 0) + 5_000;
 }
 
 /// Its tables.

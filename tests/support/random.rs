@@ -537,7 +537,7 @@ pub fn fixed_part(network: &Network, largest: u32, pfc: bool) -> u64 {
 }
 
 /// The same with `n_classes` traffic classes, of which `n_lossless` have headrooms.
-fn reserved(network: &Network, largest: u32, n_classes: usize, n_lossless: usize) -> u64 {
+pub fn reserved(network: &Network, largest: u32, n_classes: usize, n_lossless: usize) -> u64 {
     let (n_classes, n_lossless) = (n_classes as u64, n_lossless as u64);
     network
         .out_arcs()
@@ -550,7 +550,7 @@ fn reserved(network: &Network, largest: u32, n_classes: usize, n_lossless: usize
                 let delay_ps = network.arc_link(a).delay_ps as u128;
                 let in_flight = |delays: u128| (delays * rate_in as u128 * delay_ps / 8 / 1_000_000_000_000) as u64;
                 let more = ((largest + 43) as u64 * rate_in.saturating_sub(rate_out)).div_ceil(rate_out);
-                in_flight(3).max(in_flight(2) + 3 * largest as u64 + more)
+                in_flight(3).max(in_flight(2) + 3 * largest as u64 + more) + 43 * (n_classes - 1)
             };
             arcs.iter().map(|a| n_lossless * headroom(a) + n_classes * 4096).sum::<u64>()
         })

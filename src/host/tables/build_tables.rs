@@ -308,6 +308,11 @@ fn headroom_bytes(net: &Network, arc: ArcIdx, max_wire: u32) -> u64 {
     in_flight(3).max(in_flight(2) + 3 * u128::from(max_wire) + more) as u64
 }
 
+/// Bytes that come in while frames about the other traffic classes go before a pause frame.
+fn frames_before(tr: &Transport) -> u64 {
+    u64::from(FRAME_BYTES) * (tr.classes.len() as u64).saturating_sub(1)
+}
+
 /// Returns the shift of a port's dynamic threshold. A link faster than the first host's NIC gets a larger share of the buffer.
 pub(crate) fn alpha_shift(shift: u32, rate_bps: u64, host_rate: u64) -> u32 {
     let (mut shift, mut r) = (shift, rate_bps);
@@ -332,7 +337,7 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             let arc = ends.arcs[p.end(ends.n_nics).usize()];
             let rate = net.arc_rate(arc);
             // Without PFC no pause is sent, so no headroom is needed.
-            let headroom = if tr.pfc { headroom_bytes(net, arc, max_wire) } else { 0 };
+            let headroom = if tr.pfc { headroom_bytes(net, arc, max_wire) + frames_before(tr) } else { 0 };
             headrooms += headroom * tr.lossless_classes();
             let headroom = tr.port_queue_for(rate).unwrap_or(headroom).min(u32::MAX as u64 / 2) as u32;
             let ecn = tr.ecn_for(rate);

@@ -67,7 +67,9 @@ pub fn mmus(case: &Case) -> Vec<Mmu> {
                 let headroom = (3 * in_flight / 8 / PS_PER_S).max(2 * in_flight / 8 / PS_PER_S + 3 * largest + more);
                 // Without pauses nothing comes in after one.
                 let lossless = is_lossless(case, class);
-                let headroom = if lossless { headroom as u64 } else { 0 };
+                // Frames about other classes may leave before.
+                let others = PAUSE_BYTES as u128 * (t.classes.len() as u128).saturating_sub(1);
+                let headroom = if lossless { (headroom + others) as u64 } else { 0 };
                 Ingress { arc, class, lossless, bytes: 0, headroom_used: 0, headroom, shift, has_paused: false }
             })
             .collect();
