@@ -124,7 +124,8 @@ pub fn classes(rng: &mut Rng, network: &Network, transport: &mut Transport, flow
     let levels = levels(rng, n);
     let largest = (transport.payload + transport.data_overhead).max(transport.ack_bytes);
     let most_packets = rng.pick(&[1, 4, 20]);
-    let percent_lossless = if transport.pfc { rng.pick(&[0, 50, 70, 70, 100]) } else { 0 };
+    // Without PFC what they say does not matter.
+    let percent_lossless = rng.pick(&[0, 50, 70, 70, 100]);
     transport.classes = levels
         .into_iter()
         .map(|level| {
@@ -133,7 +134,7 @@ pub fn classes(rng: &mut Rng, network: &Network, transport: &mut Transport, flow
             TrafficClass { level, quantum_bytes: packets * largest + more, lossless: rng.chance(percent_lossless) }
         })
         .collect();
-    let n_lossless = transport.classes.iter().filter(|class| class.lossless).count();
+    let n_lossless = transport.classes.iter().filter(|class| transport.pfc && class.lossless).count();
     let reserved = reserved(network, largest, n, n_lossless);
     // What is only just enough for pauses lets no large packet of a lossy class pass.
     let least = if n_lossless == n { 0 } else { 5_000 };

@@ -178,7 +178,8 @@ fn class_queues(t: &mut OwnedTables, tr: &Transport) {
             q_head: PacketIdx::NONE,
             q_tail: PacketIdx::NONE,
             headroom: if class.lossless { headroom } else { 0 },
-            lossless: u32::from(class.lossless),
+            // Without PFC all are lossy, whatever they say.
+            lossless: u32::from(tr.pfc && class.lossless),
             level: class.level,
             quantum: class.quantum_bytes,
             ..ClassQueue::zeroed()
