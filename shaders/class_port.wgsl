@@ -1,4 +1,4 @@
-// Traffic classes at a switch port: its queues, its pauses, and the shared buffer by class (twin: `src/engine/cpu/switch/class_port.rs`). The port whose
+// Traffic classes at a switch port: its pauses, whose turn it is, and the shared buffer by class (twin: `src/engine/cpu/switch/class_port.rs`). The port whose
 // queue changes is the one that is held (`held_port.wgsl`). It has the bytes of all its queues, and as `q_head` any packet that could be sent now.
 
 // Index of the shared word with the bytes of `class_` that `port` has taken in and its switch still holds, without headroom.
@@ -33,24 +33,6 @@ fn note_sendable(port: u32) {
     held_differs = true;
 }
 
-// Appends packet `p` of `wire` bytes to the queue of its class at `port`.
-fn enqueue_class(port: u32, p: u32, wire: u32, now: u64) {
-    integrate(port, now);
-    packets[packet_base + p].next = NONE;
-    let i = port_queue_row(port, class_of(packets[packet_base + p].meta_));
-    let tail = class_queues[i].q_tail;
-    class_queues[i].q_tail = p;
-    class_queues[i].q_bytes += wire;
-    if tail == NONE {
-        class_queues[i].q_head = p;
-    } else {
-        packets[packet_base + tail].next = p;
-    }
-    held.q_bytes += wire;
-    held.max_q = max(held.max_q, held.q_bytes);
-    note_sendable(port);
-}
-
 // Charges packet `p`, which has arrived at a switch whose ports do not affect each other in this step, to its ingress.
 fn charge_arrival(p: u32) {
     let meta_word = packets[packet_base + p].meta_;
@@ -61,36 +43,6 @@ fn charge_arrival(p: u32) {
 // The class that `port` sends next. Some class can send.
 fn class_in_turn(port: u32) -> u32 {
     return choose_class(exp_nic_len + port, sendable_classes(port));
-}
-
-// Takes the head of the queue of `class_`, to be sent. Returns its bytes.
-fn start_class(port: u32, class_: u32, event: EventKey, joint: bool) -> u32 {
-    integrate(port, event.t);
-    let i = port_queue_row(port, class_);
-    let p = class_queues[i].q_head;
-    let packet = packets[packet_base + p];
-    let wire = packet.meta_ & META_WIRE_MASK;
-    let data = packet_kind(packet.meta_) == KIND_DATA;
-    spend_allowance(exp_nic_len + port, class_, wire);
-    class_queues[i].q_head = packet.next;
-    if packet.next == NONE {
-        class_queues[i].q_tail = NONE;
-    }
-    let q = class_queues[i].q_bytes - wire;
-    class_queues[i].q_bytes = q;
-    held.q_bytes -= wire;
-    note_sendable(port);
-    if joint {
-        release_class(packet.in_port, class_, wire);
-    } else {
-        atomicSub(&shared_words[held_word(packet.in_port, class_)], wire);
-    }
-    draw_mark(port, p, q, data);
-    if joint {
-        resume_test_class(packet.in_port, port, class_);
-    }
-    take_turn(port, p, data, event);
-    return wire;
 }
 
 // Notes a pause or resume of `class_` by the peer of the held port.
@@ -129,8 +81,8 @@ fn bound_of_classes(s: u32) -> ClassBound {
     for (var port = port_first; port < port_end; port++) {
         let limit = free >> ports[port_base + port].shift;
         for (var class_ = 0u; class_ < n; class_++) {
-            let most = atomicLoad(&shared_words[held_word(port, class_)]) + ports[port_base + port].arr_bytes;
-            bound.below = bound.below && u64(sub_sat_u32(most, exp_reserve)) < limit;
+            let bytes = atomicLoad(&shared_words[held_word(port, class_)]) + ports[port_base + port].arr_bytes;
+            bound.below = bound.below && u64(sub_sat_u32(bytes, exp_reserve)) < limit;
             let i = port_queue_row(port, class_);
             let admitted = class_queues[i].lossless == 0u || max_wire <= class_queues[i].headroom;
             bound.below = bound.below && (admitted || u64(max_wire) + shared_sum <= limit);

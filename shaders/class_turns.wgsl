@@ -10,9 +10,9 @@ fn kick_classes(n: u32, event: EventKey) -> Sending {
     let ack_prio = has_mode(MODE_ACK_HIGH_PRIO);
     let queues = class_queue(n, 0u);
     // Of each class the eligible queue pair that comes first after the one served last: its index in `order`, and how far it is.
-    var found: array<u32, MOST_CLASSES>;
-    var distances: array<u32, MOST_CLASSES>;
-    for (var class_ = 0u; class_ < MOST_CLASSES; class_++) {
+    var found: array<u32, MAX_CLASSES>;
+    var distances: array<u32, MAX_CLASSES>;
+    for (var class_ = 0u; class_ < MAX_CLASSES; class_++) {
         found[class_] = NONE;
         distances[class_] = NONE;
     }

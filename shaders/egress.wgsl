@@ -62,6 +62,24 @@ fn enqueue(port: u32, p: u32, wire: u32, now: u64) {
     held_differs = true;
 }
 
+// Appends packet `p` of `wire` bytes to the queue of its class at `port`.
+fn enqueue_class(port: u32, p: u32, wire: u32, now: u64) {
+    integrate(port, now);
+    packets[packet_base + p].next = NONE;
+    let i = port_queue_row(port, class_of(packets[packet_base + p].meta_));
+    let tail = class_queues[i].q_tail;
+    class_queues[i].q_tail = p;
+    class_queues[i].q_bytes += wire;
+    if tail == NONE {
+        class_queues[i].q_head = p;
+    } else {
+        packets[packet_base + tail].next = p;
+    }
+    held.q_bytes += wire;
+    held.max_q = max(held.max_q, held.q_bytes);
+    note_sendable(port);
+}
+
 // Starts the next transmission of an idle port, caused by `event`: a pause frame, else the head of the queue, else nothing.
 //
 // The twin transmits in two places; here both meet in one, because every copy of a transmission costs compile time.
@@ -141,6 +159,36 @@ fn start_head(port: u32, event: EventKey, joint: bool) -> u32 {
     draw_mark(port, p, q, data);
     if joint {
         resume_test(packet.in_port, port);
+    }
+    take_turn(port, p, data, event);
+    return wire;
+}
+
+// Takes the head of the queue of `class_`, to be sent. Returns its bytes.
+fn start_class(port: u32, class_: u32, event: EventKey, joint: bool) -> u32 {
+    integrate(port, event.t);
+    let i = port_queue_row(port, class_);
+    let p = class_queues[i].q_head;
+    let packet = packets[packet_base + p];
+    let wire = packet.meta_ & META_WIRE_MASK;
+    let data = packet_kind(packet.meta_) == KIND_DATA;
+    spend_allowance(exp_nic_len + port, class_, wire);
+    class_queues[i].q_head = packet.next;
+    if packet.next == NONE {
+        class_queues[i].q_tail = NONE;
+    }
+    let q = class_queues[i].q_bytes - wire;
+    class_queues[i].q_bytes = q;
+    held.q_bytes -= wire;
+    note_sendable(port);
+    if joint {
+        release_class(packet.in_port, class_, wire);
+    } else {
+        atomicSub(&shared_words[held_word(packet.in_port, class_)], wire);
+    }
+    draw_mark(port, p, q, data);
+    if joint {
+        resume_test_class(packet.in_port, port, class_);
     }
     take_turn(port, p, data, event);
     return wire;

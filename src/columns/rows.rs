@@ -427,7 +427,7 @@ rows! {
         quantum: u32,
         /// Bytes that it may still send in its turn. At most the size of one packet below 0.
         allowance: i64,
-        /// Of the level whose number is the number of this class: the class that was served last.
+        /// The class that was served last of the level that has the number of this class.
         last: u32,
         /// NIC: index in `order`, from `flow_first` on, of the queue pair of the class that was served last.
         rr: u32,

@@ -7,7 +7,7 @@ use crate::cpu::advance::return_record;
 use crate::cpu::classes::{class_queue, has_classes};
 use crate::cpu::key::periodic;
 use crate::cpu::nic::set_clock;
-use crate::cpu::switch::class_port::end_pauses;
+use crate::cpu::switch::class_port::{note_sendable, port_queue_row};
 use crate::cpu::switch::egress::{completion_time, drop_packet};
 use crate::cpu::switch::port_queue::has_port_queues;
 use hyperfold_columns::{
@@ -106,6 +106,22 @@ fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) -> Option<PortId
         frame = return_record(t, frame);
     }
     Some(port)
+}
+
+/// Ends all pauses at `port`, whose link has failed. It has not paused its peer any more.
+fn end_pauses(t: &mut Tables, port: PortIdx) {
+    for class in 0..t.exps[0].class_n {
+        let i = port_queue_row(&t.exps[0], port, class);
+        let row = &mut t.class_queues[i];
+        row.paused = 0;
+        if row.pausing != 0 {
+            row.pausing = 0;
+            if row.headroom_used == 0 {
+                t.switches[t.ports[port].switch_idx].congested_n -= 1;
+            }
+        }
+    }
+    note_sendable(t, port);
 }
 
 /// Changes `end` as the return of its link does.

@@ -5,6 +5,7 @@
 use super::error::Conflict;
 use super::key_id::KeyId;
 use super::value::Values;
+use hyperfold_network::routing::{PolicyKeys, routing_policy};
 use hyperfold_network::transport::TrafficClass;
 
 /// Dimensions of a program's messages, in the order of their numbers.
@@ -118,10 +119,10 @@ impl TrafficClasses {
         priorities.dedup();
         let made = self.classes.iter().map(|class| {
             let same = self.classes.iter().filter(|other| other.priority == class.priority);
-            let least = same.map(|other| other.weight).min().expect("the class itself is one of them");
+            let smallest = same.map(|other| other.weight).min().expect("the class itself is one of them");
             TrafficClass {
                 level: priorities.iter().position(|p| *p == class.priority).expect("it is one of them") as u32,
-                quantum_bytes: (largest_packet * class.weight / least).max(largest_packet),
+                quantum_bytes: (largest_packet * class.weight / smallest).max(largest_packet),
                 lossless: pfc && !class.lossy,
             }
         });
@@ -144,7 +145,8 @@ fn excluded(v: &Values) -> Result<(), Conflict> {
             "classes have queues in a buffer that all ports share: false, or no transport.classes",
         );
     }
-    if v.is(KeyId::Policy, "adaptive") {
+    let policy = routing_policy(v.text(KeyId::Policy), PolicyKeys { seed: 1, max_paths: 1 });
+    if policy.is_some_and(|policy| policy.is_adaptive()) {
         return fail(
             KeyId::Policy,
             "adaptive routing knows one queue a port: \"round-robin\" or \"spray\", or no transport.classes",
@@ -210,9 +212,12 @@ mod tests {
         let told: Vec<_> = integers.iter().map(|c| (c.level, c.quantum_bytes, c.lossless)).collect();
         assert_eq!(told, [(1, 1000, true), (2, 1000, false), (2, 2500, true), (0, 1000, true)]);
         assert!(read.as_integers(1000, false).iter().all(|class| !class.lossless), "without PFC all are lossy");
-        let of = |name| read.of_dimension(DIMENSIONS.iter().position(|dim| *dim == name).expect("a dimension"));
+        let class_of = |name| read.of_dimension(DIMENSIONS.iter().position(|dim| *dim == name).expect("a dimension"));
         assert!(has_lossy("a, b weight 2 lossy") && !has_lossy("lossy, b"));
-        assert_eq!([of("tp"), of("pp"), of("dp"), of("other"), read.of_traffic()], [0, 0, 1, 1, 1]);
+        assert_eq!(
+            [class_of("tp"), class_of("pp"), class_of("dp"), class_of("other"), read.of_traffic()],
+            [0, 0, 1, 1, 1]
+        );
     }
 
     #[test]

@@ -3,11 +3,11 @@
 use super::cc::dcqcn;
 use super::classes::{choose_class, class_queue, spend_allowance};
 use super::key::EventKey;
-use super::nic::{look_again, may_send, remove_finished, send_answer, send_data};
+use super::sending::{look_again, may_send, remove_finished, send_data, transmit};
 use hyperfold_columns::{FlowIdx, NEVER, NONE, NicIdx, PacketIdx, Tables, cc, meta, mode, qp};
 
 /// Largest number of traffic classes.
-const MOST_CLASSES: usize = 8;
+const MAX_CLASSES: usize = 8;
 
 /// Lets NIC `n` send one packet of the class whose turn it is: an ACK first, else data of its next queue pair. If no class can send, it sets a timer.
 /// PRECONDITION: its transmitter is free, and its link is up.
@@ -20,8 +20,8 @@ pub fn kick_classes(t: &mut Tables, n: NicIdx, event: &EventKey) {
     let (ack_prio, classes) = (e.modes & mode::ACK_HIGH_PRIO != 0, e.class_n);
     let queues = class_queue(e, n.end(), 0);
     // Of each class the eligible queue pair that comes first after the one served last: its index in `order`, and how far it is.
-    let mut found = [NONE; MOST_CLASSES];
-    let mut distances = [NONE; MOST_CLASSES];
+    let mut found = [NONE; MAX_CLASSES];
+    let mut distances = [NONE; MAX_CLASSES];
     let mut finished = NONE;
     let mut earliest = NEVER;
     for idx in 0..count {
@@ -75,7 +75,8 @@ pub fn kick_classes(t: &mut Tables, n: NicIdx, event: &EventKey) {
         }
         let wire = t.packets[p].meta & meta::WIRE_MASK;
         spend_allowance(t, n.end(), class, wire);
-        send_answer(t, n, p, event);
+        let x = t.nics[n].tx_ack;
+        transmit(t, n, p, x, event);
     } else {
         t.class_queues[i].rr = place;
         let f: FlowIdx = t.order[(first + place).usize()];

@@ -3,7 +3,7 @@
 //! | file or folder | holds |
 //! |---|---|
 //! | `switch` | the systems of switches: arrivals, marking, the shared buffer, forwarding |
-//! | `nic`, `task` | system `nic`: what happens at a NIC in time order, and the tasks of its rank |
+//! | `nic`, `sending`, `task` | system `nic`: what happens at a NIC in time order, how it sends, and the tasks of its rank |
 //! | `classes`, `class_turns` | traffic classes: which one sends next, at a port or at a NIC |
 //! | `transport`, `cc` | queue pairs and their rates; one file for each congestion control |
 //! | `schedule`, `analytical`, `advance` | the systems with one row per experiment: gates, what is no packet, the next event |
@@ -22,6 +22,7 @@ pub mod math;
 pub mod nic;
 pub mod parallel;
 pub mod schedule;
+pub mod sending;
 pub mod switch;
 pub mod task;
 pub mod transport;

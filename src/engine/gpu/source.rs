@@ -19,7 +19,7 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 32] = [
+const FILES: [&str; 33] = [
     include_str!("../../../shaders/bindings.wgsl"),
     include_str!("../../../shaders/math.wgsl"),
     include_str!("../../../shaders/key.wgsl"),
@@ -29,6 +29,7 @@ const FILES: [&str; 32] = [
     include_str!("../../../shaders/classes.wgsl"),
     include_str!("../../../shaders/class_port.wgsl"),
     include_str!("../../../shaders/class_turns.wgsl"),
+    include_str!("../../../shaders/sending.wgsl"),
     include_str!("../../../shaders/held_port.wgsl"),
     include_str!("../../../shaders/held_nic.wgsl"),
     include_str!("../../../shaders/egress.wgsl"),

@@ -1,13 +1,12 @@
-//! Traffic classes at a switch port: its queues, its pauses, and the shared buffer by class (`docs/explanation/model-semantics.md`, "Traffic classes"). Twin:
+//! Traffic classes at a switch port: its pauses, whose turn it is, and the shared buffer by class (`docs/explanation/model-semantics.md`, "Traffic classes"). Twin:
 //! `shaders/class_port.wgsl`.
 //!
 //! The row of the port has the bytes of all its queues, and as `q_head` any packet that could be sent now. So what only asks whether the port has work, or how much
 //! it holds, knows nothing of classes.
 
-use super::egress::{TimedEvent, draw_mark, integrate, push_int, send_frame_if_idle, take_turn};
 use super::mmu::{SharedBuffer, push_frame, shared_part};
-use crate::cpu::classes::{choose_class, class_of, class_queue, spend_allowance};
-use hyperfold_columns::{Exp, PacketIdx, PortIdx, SHARED_HEADER, SwitchIdx, Tables, cc, kind, meta, mode};
+use crate::cpu::classes::{choose_class, class_of, class_queue};
+use hyperfold_columns::{Exp, PacketIdx, PortIdx, SHARED_HEADER, SwitchIdx, Tables, meta, mode};
 
 /// Index of the shared word with the bytes of `class` that `port` has taken in and its switch still holds, without headroom.
 #[inline]
@@ -43,28 +42,6 @@ pub fn note_sendable(t: &mut Tables, port: PortIdx) {
     t.ports[port].q_head = head;
 }
 
-/// Appends packet `p` to the queue of its class at `port`.
-pub fn enqueue_class(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
-    integrate(t, port, now);
-    let pk = &mut t.packets[p];
-    pk.next = PacketIdx::NONE;
-    let (wire, class) = (pk.meta & meta::WIRE_MASK, class_of(pk.meta));
-    let i = port_queue_row(&t.exps[0], port, class);
-    let queue = &mut t.class_queues[i];
-    let tail = queue.q_tail;
-    queue.q_tail = p;
-    queue.q_bytes += wire;
-    if tail.is_none() {
-        queue.q_head = p;
-    } else {
-        t.packets[tail].next = p;
-    }
-    let row = &mut t.ports[port];
-    row.q_bytes += wire;
-    row.max_q = row.max_q.max(row.q_bytes);
-    note_sendable(t, port);
-}
-
 /// Charges packet `p`, which has arrived at a switch whose ports do not affect each other in this step, to its ingress.
 #[inline]
 pub fn charge_arrival(t: &mut Tables, p: PacketIdx) {
@@ -80,73 +57,10 @@ pub fn class_in_turn(t: &mut Tables, port: PortIdx) -> u32 {
     choose_class(t, port.end(t.exps[0].nic_len), candidates)
 }
 
-/// Sends the head of the queue of `class`. The other arguments and the result are those of [`start_next`](super::egress::start_next).
-pub fn start_class(
-    t: &mut Tables,
-    port: PortIdx,
-    class: u32,
-    event: &TimedEvent,
-    mut joint: Option<&mut SharedBuffer>,
-) -> PortIdx {
-    integrate(t, port, event.t);
-    let end = port.end(t.exps[0].nic_len);
-    let i = class_queue(&t.exps[0], end, class);
-    let p = t.class_queues[i].q_head;
-    let pk = &t.packets[p];
-    let (next, in_port, pk_meta) = (pk.next, pk.in_port, pk.meta);
-    let wire = pk_meta & meta::WIRE_MASK;
-    let data = (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
-    spend_allowance(t, end, class, wire);
-    let queue = &mut t.class_queues[i];
-    queue.q_head = next;
-    if next.is_none() {
-        queue.q_tail = PacketIdx::NONE;
-    }
-    queue.q_bytes -= wire;
-    let q = queue.q_bytes;
-    t.ports[port].q_bytes -= wire;
-    note_sendable(t, port);
-    if let Some(buffer) = &mut joint {
-        buffer.release_class(t, in_port, class, wire);
-    } else {
-        let word = held_word(&t.exps[0], in_port, class);
-        t.shared[word] = t.shared[word].wrapping_sub(wire);
-    }
-    draw_mark(t, port, p, q, data);
-    let mut resumed = PortIdx::NONE;
-    if joint.is_some_and(|buffer| buffer.resume_test_class(t, in_port, class)) {
-        resumed = in_port;
-        if in_port != port {
-            send_frame_if_idle(t, in_port, event);
-        }
-    }
-    if data && t.exps[0].cc == cc::HPCC {
-        push_int(t, port, p, event.t);
-    }
-    take_turn(t, port, p, wire, event);
-    resumed
-}
-
 /// Notes a pause or resume of `class` by the peer of `port`.
 pub fn pause_class(t: &mut Tables, port: PortIdx, class: u32, resume: bool) {
     let i = port_queue_row(&t.exps[0], port, class);
     t.class_queues[i].paused = u32::from(!resume);
-    note_sendable(t, port);
-}
-
-/// Ends all pauses at `port`, whose link has failed. It has not paused its peer any more.
-pub fn end_pauses(t: &mut Tables, port: PortIdx) {
-    for class in 0..t.exps[0].class_n {
-        let i = port_queue_row(&t.exps[0], port, class);
-        let row = &mut t.class_queues[i];
-        row.paused = 0;
-        if row.pausing != 0 {
-            row.pausing = 0;
-            if row.headroom_used == 0 {
-                t.switches[t.ports[port].switch_idx].congested_n -= 1;
-            }
-        }
-    }
     note_sendable(t, port);
 }
 
@@ -172,8 +86,8 @@ pub fn bound_of_classes(t: &Tables, s: SwitchIdx) -> (u64, bool) {
         let row = &t.ports[port];
         let threshold = free >> row.shift;
         for class in 0..e.class_n {
-            let most = t.shared[held_word(e, port, class)] + row.arr_bytes;
-            below = below && u64::from(most.saturating_sub(e.reserve)) < threshold;
+            let bound = t.shared[held_word(e, port, class)] + row.arr_bytes;
+            below = below && u64::from(bound.saturating_sub(e.reserve)) < threshold;
             let queue = &t.class_queues[port_queue_row(e, port, class)];
             let admitted = queue.lossless == 0 || sw.max_wire <= queue.headroom;
             below = below && (admitted || u64::from(sw.max_wire) + shared <= threshold);
@@ -250,7 +164,7 @@ impl SharedBuffer {
     }
 
     /// Releases `x` bytes of `class` at ingress `port`; headroom first.
-    fn release_class(&mut self, t: &mut Tables, port: PortIdx, class: u32, x: u32) {
+    pub(super) fn release_class(&mut self, t: &mut Tables, port: PortIdx, class: u32, x: u32) {
         let i = port_queue_row(&t.exps[0], port, class);
         let queue = &mut t.class_queues[i];
         let from_headroom = x.min(queue.headroom_used);
@@ -266,7 +180,7 @@ impl SharedBuffer {
 
     /// Queues a resume frame for `class` at `port` if it is due, after a packet of the class that came in by `port` has left. Returns whether it did.
     #[must_use]
-    fn resume_test_class(&self, t: &mut Tables, port: PortIdx, class: u32) -> bool {
+    pub(super) fn resume_test_class(&self, t: &mut Tables, port: PortIdx, class: u32) -> bool {
         let i = port_queue_row(&t.exps[0], port, class);
         let queue = &t.class_queues[i];
         if queue.pausing == 0 || queue.headroom_used != 0 {

@@ -1,8 +1,8 @@
 //! A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `shaders/egress.wgsl`).
 
-use super::class_port::{class_in_turn, pause_class, start_class};
+use super::class_port::{class_in_turn, held_word, note_sendable, pause_class, port_queue_row};
 use super::mmu::SharedBuffer;
-use crate::cpu::classes::{class_of, has_classes};
+use crate::cpu::classes::{class_of, class_queue, has_classes, spend_allowance};
 use crate::cpu::key::{ARRIVAL, COMPLETION, EventRef, lineages};
 use crate::cpu::lists::{fetch_rest, wire_push};
 use crate::cpu::math::{hash32, tx_time};
@@ -109,6 +109,28 @@ pub fn enqueue(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     }
 }
 
+/// Appends packet `p` to the queue of its class at `port`.
+pub fn enqueue_class(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
+    integrate(t, port, now);
+    let pk = &mut t.packets[p];
+    pk.next = PacketIdx::NONE;
+    let (wire, class) = (pk.meta & meta::WIRE_MASK, class_of(pk.meta));
+    let i = port_queue_row(&t.exps[0], port, class);
+    let queue = &mut t.class_queues[i];
+    let tail = queue.q_tail;
+    queue.q_tail = p;
+    queue.q_bytes += wire;
+    if tail.is_none() {
+        queue.q_head = p;
+    } else {
+        t.packets[tail].next = p;
+    }
+    let row = &mut t.ports[port];
+    row.q_bytes += wire;
+    row.max_q = row.max_q.max(row.q_bytes);
+    note_sendable(t, port);
+}
+
 /// Starts the next transmission of an idle port because of `event`: a pause frame, else the head of the queue, else nothing.
 ///
 /// `joint`: the shared buffer, if the ports of the switch affect each other in this step. Returns the port at which a resume frame was queued, or
@@ -209,9 +231,56 @@ fn start_head(t: &mut Tables, port: PortIdx, event: &TimedEvent, mut joint: Opti
     resumed
 }
 
+/// Sends the head of the queue of `class`. The other arguments and the result are those of [`start_next`].
+fn start_class(
+    t: &mut Tables,
+    port: PortIdx,
+    class: u32,
+    event: &TimedEvent,
+    mut joint: Option<&mut SharedBuffer>,
+) -> PortIdx {
+    integrate(t, port, event.t);
+    let end = port.end(t.exps[0].nic_len);
+    let i = class_queue(&t.exps[0], end, class);
+    let p = t.class_queues[i].q_head;
+    let pk = &t.packets[p];
+    let (next, in_port, pk_meta) = (pk.next, pk.in_port, pk.meta);
+    let wire = pk_meta & meta::WIRE_MASK;
+    let data = (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
+    spend_allowance(t, end, class, wire);
+    let queue = &mut t.class_queues[i];
+    queue.q_head = next;
+    if next.is_none() {
+        queue.q_tail = PacketIdx::NONE;
+    }
+    queue.q_bytes -= wire;
+    let q = queue.q_bytes;
+    t.ports[port].q_bytes -= wire;
+    note_sendable(t, port);
+    if let Some(buffer) = &mut joint {
+        buffer.release_class(t, in_port, class, wire);
+    } else {
+        let word = held_word(&t.exps[0], in_port, class);
+        t.shared[word] = t.shared[word].wrapping_sub(wire);
+    }
+    draw_mark(t, port, p, q, data);
+    let mut resumed = PortIdx::NONE;
+    if joint.is_some_and(|buffer| buffer.resume_test_class(t, in_port, class)) {
+        resumed = in_port;
+        if in_port != port {
+            send_frame_if_idle(t, in_port, event);
+        }
+    }
+    if data && t.exps[0].cc == cc::HPCC {
+        push_int(t, port, p, event.t);
+    }
+    take_turn(t, port, p, wire, event);
+    resumed
+}
+
 /// Transmits packet `p` of `wire` bytes, which `port` has taken from its queue, and counts it.
 #[inline(always)]
-pub(super) fn take_turn(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, event: &TimedEvent) {
+fn take_turn(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, event: &TimedEvent) {
     let x = duration(t, port, wire);
     t.ports[port].hops += 1;
     transmit(t, port, p, wire, x, event);
@@ -233,7 +302,7 @@ pub fn duration(t: &Tables, port: PortIdx, wire: u32) -> u64 {
 
 /// Marks packet `p`, which has left a queue of `port` with `q` bytes in it, if it is `data` and the queue is long enough.
 #[inline(always)]
-pub(super) fn draw_mark(t: &mut Tables, port: PortIdx, p: PacketIdx, q: u32, data: bool) {
+fn draw_mark(t: &mut Tables, port: PortIdx, p: PacketIdx, q: u32, data: bool) {
     if t.exps[0].modes & mode::ECN == 0 || q <= t.ports[port].kmin {
         return;
     }
@@ -262,7 +331,7 @@ fn is_marked(t: &mut Tables, port: PortIdx, q: u32) -> bool {
 }
 
 /// Adds this hop to the INT telemetry of packet `p`.
-pub(super) fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
+fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     let n = (t.packets[p].meta >> meta::INT_SHIFT) & meta::INT_MASK;
     if n >= INT_HOPS {
         return;

@@ -1,8 +1,8 @@
 //! System `forward`, one row per port of an independent switch (twin: `shaders/forward.wgsl`). It takes what the ingresses have for the port, merges
 //! it by time and transmits.
 
-use super::class_port::{charge_arrival, enqueue_class};
-use super::egress::{PortEvent, TimedEvent, completion_time, enqueue, idle, on_frame, start_next};
+use super::class_port::charge_arrival;
+use super::egress::{PortEvent, TimedEvent, completion_time, enqueue, enqueue_class, idle, on_frame, start_next};
 use super::plan::request_word;
 use super::port_queue;
 use crate::cpu::classes::has_classes;

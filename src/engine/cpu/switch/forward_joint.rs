@@ -2,9 +2,9 @@
 //! time order, because a departure at one port can release, pause, resume or drop at another at the same instant, and because packets choose among ports.
 
 use super::adaptive::{choose, is_adaptive};
-use super::class_port::enqueue_class;
 use super::egress::{
-    PortEvent, TimedEvent, completion_time, drop_packet, enqueue, idle, on_frame, send_frame_if_idle, start_next,
+    PortEvent, TimedEvent, completion_time, drop_packet, enqueue, enqueue_class, idle, on_frame, send_frame_if_idle,
+    start_next,
 };
 use super::forward::gather;
 use super::mmu::SharedBuffer;

@@ -19,22 +19,16 @@ pub(super) fn queue_answer(t: &mut Tables, n: NicIdx, f: FlowIdx, p: PacketIdx) 
     let tail = if has_classes(e) {
         let i = class_queue(e, n.end(), class_of(pk.meta));
         let queue = &mut t.class_queues[i];
-        append(&mut queue.q_head, &mut queue.q_tail, p)
+        let tail = std::mem::replace(&mut queue.q_tail, p);
+        queue.q_head = if tail.is_none() { p } else { queue.q_head };
+        tail
     } else {
         let row = &mut t.nics[n];
-        append(&mut row.ack_head, &mut row.ack_tail, p)
+        let tail = std::mem::replace(&mut row.ack_tail, p);
+        row.ack_head = if tail.is_none() { p } else { row.ack_head };
+        tail
     };
     if tail.is_some() {
         t.packets[tail].next = p;
     }
-}
-
-/// Makes `p` the last packet of the list from `head` to `tail`. Returns the one that was last before.
-#[inline(always)]
-fn append(head: &mut PacketIdx, tail: &mut PacketIdx, p: PacketIdx) -> PacketIdx {
-    let before = std::mem::replace(tail, p);
-    if before.is_none() {
-        *head = p;
-    }
-    before
 }
