@@ -71,6 +71,26 @@ fn a_flow_loses_a_timeout_and_sends_again_what_was_lost() {
 }
 
 #[test]
+fn a_link_that_flaps_does_what_its_outages_do_one_by_one() {
+    let (folder, said, code) = Folder::with_run(&format!(
+        "name = \"flaps\"\n[base]\n{FAT_TREE}\
+         workload = {{ kind = \"traffic\", pattern = \"permutation\", bytes = 4000000 }}\n\
+         transport = {{ cc = \"dcqcn\", payload_bytes = 4096, loss_recovery = \"selective\", rto_us = 50 }}\n\
+         routing = {{ policy = \"round-robin\", reroute_us = 5 }}\noutput.flows = true\n\
+         [axes]\n\"topology.outages\" = [\"\", \"leaf0 agg0 down 20us up 30us every 40us until 110us\", \
+         [\"leaf0 agg0 down 20us up 30us\", \"leaf0 agg0 down 60us up 70us\", \"leaf0 agg0 down 100us up 110us\"]]\n"
+    ));
+    assert_eq!(code, 0, "{said}");
+    let times = folder.numbers("flows", "fct_ns");
+    let [whole, flaps, listed]: [&[f64]; 3] =
+        times.chunks(16).collect::<Vec<_>>().try_into().expect("three experiments");
+    assert_eq!(flaps, listed);
+    assert_ne!(flaps, whole);
+    let again = folder.numbers("results", "retransmissions");
+    assert!(again[0] == 0.0 && again[1] > 0.0 && again[1] == again[2], "{again:?}");
+}
+
+#[test]
 fn a_host_waits_for_its_link_and_gives_up_without_it() {
     let (folder, said, code) = Folder::with_run(&format!(
         "name = \"host\"\n[base]\n{FAT_TREE}\

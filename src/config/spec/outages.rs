@@ -15,6 +15,8 @@ use hyperfold_base::units::{PS_PER_NS, PS_PER_S};
 pub struct OutageText {
     /// The text, for messages.
     pub text: String,
+    /// Number of its entry. A link that fails again and again has several outages of one entry, which draw the same random links.
+    pub entry: u64,
     /// What fails.
     pub part: FailingPart,
     /// Time at which it fails, in ps; `None`: before the experiment begins.
@@ -33,7 +35,7 @@ pub(super) struct LinkTexts {
 }
 
 /// An example for messages.
-const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\", \"random 3\" or \"leaf0 spine1 rate 25%\"";
+const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\", \"leaf0 spine1 down 100us up 150us every 1ms until 5ms\", \"random 3\" or \"leaf0 spine1 rate 25%\"";
 /// Most outages of one experiment (our choice).
 const MAX_OUTAGES: usize = 4096;
 /// Latest time of an outage in ps, 100 days: simulated time ends soon after.
@@ -51,7 +53,10 @@ pub(super) fn link_texts(v: &Values) -> Result<LinkTexts, Conflict> {
         let wrong = |why: String| fail(format!("`{entry}`: {why}; {EXAMPLE}"));
         match is_rate(entry) {
             true => texts.slow_links.push(slow_link(entry).map_err(wrong)?),
-            false => texts.outages.push(one(entry).map_err(wrong)?),
+            false => {
+                let number = texts.outages.last().map_or(0, |last| last.entry + 1);
+                texts.outages.extend(all_of(entry, number).map_err(wrong)?);
+            }
         }
     }
     let n = texts.outages.len() + texts.slow_links.len();
@@ -71,8 +76,39 @@ pub(super) fn link_texts(v: &Values) -> Result<LinkTexts, Conflict> {
     }
 }
 
-/// Reads one outage. The error says what is wrong with it.
-fn one(text: &str) -> Result<OutageText, String> {
+/// Reads an entry, number `entry` of those that fail: one outage, or several if it repeats. The error says what is wrong with it.
+fn all_of(text: &str, entry: u64) -> Result<Vec<OutageText>, String> {
+    let words: Vec<&str> = text.split_whitespace().collect();
+    let Some(start) = words.iter().position(|word| matches!(*word, "every" | "until")) else {
+        return Ok(vec![one(text, entry)?]);
+    };
+    let ["every", every, "until", until] = words[start..] else {
+        return Err("what repeats ends with `every` and a time, then `until` and a time".to_string());
+    };
+    let first = one(&words[..start].join(" "), entry)?;
+    let (Some(down_ps), Some(up_ps)) = (first.down_ps, first.up_ps) else {
+        return Err("what repeats needs `down` and `up`, each with a time".to_string());
+    };
+    let (every_ps, until_ps) = (time(every)?, time(until)?);
+    if every_ps <= up_ps - down_ps {
+        return Err(format!("it is down for longer than from one time to the next, {every}"));
+    }
+    let n = until_ps.saturating_sub(down_ps).div_ceil(every_ps);
+    if n > MAX_OUTAGES as u64 {
+        return Err(format!("it fails {n} times; at most {MAX_OUTAGES}"));
+    }
+    if n == 0 {
+        return Err(format!("it fails for the first time after {until}"));
+    }
+    let nth = |k: u64| {
+        let later = |time_ps: u64| Some(time_ps + k * every_ps);
+        OutageText { text: text.to_string(), down_ps: later(down_ps), up_ps: later(up_ps), ..first.clone() }
+    };
+    Ok((0..n).map(nth).collect())
+}
+
+/// Reads one outage of entry number `entry`. The error says what is wrong with it.
+fn one(text: &str, entry: u64) -> Result<OutageText, String> {
     if text.contains(ARROW) {
         return Err(format!("a link fails in both directions; `{ARROW}` needs a rate"));
     }
@@ -89,7 +125,7 @@ fn one(text: &str) -> Result<OutageText, String> {
     if up_ps.is_some_and(|up| up <= down_ps.unwrap_or(0)) {
         return Err("it comes back before it fails".to_string());
     }
-    Ok(OutageText { text: text.to_string(), part: part(names)?, down_ps, up_ps })
+    Ok(OutageText { text: text.to_string(), entry, part: part(names)?, down_ps, up_ps })
 }
 
 /// Reads a time with its unit, in ps.
@@ -123,8 +159,17 @@ mod tests {
             ("spine1 down 1.5ns", FailingPart::Node("spine1".into()), Some(1500), None),
             ("random 3 up 1s", FailingPart::Random(3), None, Some(1_000_000_000_000)),
         ] {
-            assert_eq!(one(text), Ok(OutageText { text: text.into(), part, down_ps, up_ps }), "{text}");
+            assert_eq!(one(text, 3), Ok(OutageText { text: text.into(), entry: 3, part, down_ps, up_ps }), "{text}");
         }
+    }
+
+    #[test]
+    fn what_flaps_fails_again_and_again() {
+        let outages = all_of("random 2 down 10us up 12us every 5us until 25us", 7).expect("it is right");
+        let times: Vec<_> =
+            outages.iter().map(|o| (o.down_ps.unwrap() / 1_000_000, o.up_ps.unwrap() / 1_000_000)).collect();
+        assert_eq!(times, [(10, 12), (15, 17), (20, 22)]);
+        assert!(outages.iter().all(|o| o.entry == 7 && o.part == FailingPart::Random(2)), "{outages:?}");
     }
 
     #[test]
@@ -142,9 +187,14 @@ mod tests {
             ("a->b", "`->` needs a rate"),
             ("a b#0", "no number of a link"),
             ("random 0", "no number of links"),
+            ("a b down 1us up 2us every 1us until 1ms", "down for longer"),
+            ("a b down 1us up 2us every 1us", "ends with `every`"),
+            ("a b down 1us every 3us until 1ms", "needs `down` and `up`"),
+            ("a b down 5us up 6us every 3us until 5us", "for the first time after"),
+            ("a b down 1us up 2us every 3us until 1s", "at most 4096"),
             ("a down 101000000s", "later than"),
         ] {
-            let found = one(text).unwrap_err();
+            let found = all_of(text, 0).unwrap_err();
             assert!(found.contains(why), "{text}: {found}");
         }
     }

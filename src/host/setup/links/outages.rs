@@ -36,12 +36,12 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
     let texts = &config.topology.outages;
     let names = if texts.is_empty() { Vec::new() } else { net.names() };
     let loses_credit = config.values.bool(KeyId::ReceiverCredit) && !config.is_flow_level();
-    let outage = |(number, text): (u64, &OutageText)| {
+    let outage = |text: &OutageText| {
         if loses_credit && text.down_ps.is_some() {
             let why = "credit that is lost with a link is never given again: without transport.receiver_credit, or a link that is down from the start";
             return Err(Conflict { job: None, key: KeyId::Outages, why: format!("`{}`: {why}", text.text) });
         }
-        let found = links_of(net, &names, &text.part, &|_| true, (config.seed, number));
+        let found = links_of(net, &names, &text.part, &|_| true, (config.seed, text.entry));
         let links = found.and_then(|links| switched(net, links)).map_err(|why| Conflict {
             job: None,
             key: KeyId::Outages,
@@ -49,7 +49,7 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
         })?;
         Ok(Outage { links, down_ps: text.down_ps, up_ps: text.up_ps })
     };
-    (0u64..).zip(texts).map(outage).collect()
+    texts.iter().map(outage).collect()
 }
 
 /// Returns the changes that the outages of an experiment bring, in order. Adds notes on what may surprise.
