@@ -156,7 +156,7 @@ fn start_head(port: u32, event: EventKey, joint: bool) -> u32 {
     } else {
         atomicSub(&shared_words[ingress_word(packet.in_port)], wire);
     }
-    draw_mark(port, p, q, data);
+    draw_mark(port, p, q, packet.meta_);
     if joint {
         resume_test(packet.in_port, port);
     }
@@ -186,7 +186,7 @@ fn start_class(port: u32, class_: u32, event: EventKey, joint: bool) -> u32 {
     } else {
         atomicSub(&shared_words[held_word(packet.in_port, class_)], wire);
     }
-    draw_mark(port, p, q, data);
+    draw_mark(port, p, q, packet.meta_);
     if joint {
         resume_test_class(packet.in_port, port, class_);
     }
@@ -202,12 +202,12 @@ fn take_turn(port: u32, p: u32, data: bool, event: EventKey) {
     ports[port_base + port].hops += 1lu;
 }
 
-// Marks packet `p`, which has left a queue of `port` with `q` bytes in it, if it is `data` and the queue is long enough.
-fn draw_mark(port: u32, p: u32, q: u32, data: bool) {
+// Marks packet `p` with the word `meta_word`, which has left a queue of `port` with `q` bytes in it, if it is data and the queue is long enough.
+fn draw_mark(port: u32, p: u32, q: u32, meta_word: u32) {
     if q > ports[port_base + port].kmin && has_mode(MODE_ECN) {
         let drawn = is_marked(port, q);
-        if drawn && data {
-            packets[packet_base + p].meta_ |= META_MARKED;
+        if drawn && packet_kind(meta_word) == KIND_DATA {
+            packets[packet_base + p].meta_ = meta_word | META_MARKED;
             ports[port_base + port].marks += 1lu;
         }
     }
