@@ -191,6 +191,7 @@ fn start_class(port: u32, class_: u32, event: EventKey, joint: bool) -> u32 {
         resume_test_class(packet.in_port, port, class_);
     }
     take_turn(port, p, data, event);
+    class_queues[i].tx_bytes += u64(wire);
     return wire;
 }
 
@@ -237,8 +238,16 @@ fn push_int(port: u32, p: u32, now: u64) {
     let row = port_base + port;
     let multi = u64(exps[exp_row].int_multi);
     let time = (now / 1000lu) & INT_TIME_MASK;
-    let sent = (ports[port_base + port].tx_bytes / (u64(INT_TX_UNIT) * multi)) & INT_TX_MASK;
-    let waiting = u64(held.q_bytes + FRAME_BYTES * ports[row].frames);
+    var sent_bytes = ports[port_base + port].tx_bytes;
+    var queued = held.q_bytes;
+    if has_classes() {
+        // A class is told of its own packets.
+        let i = port_queue_row(port, class_of(packets[packet_base + p].meta_));
+        sent_bytes = class_queues[i].tx_bytes;
+        queued = class_queues[i].q_bytes;
+    }
+    let sent = (sent_bytes / (u64(INT_TX_UNIT) * multi)) & INT_TX_MASK;
+    let waiting = u64(queued + FRAME_BYTES * ports[row].frames);
     let queue = min(waiting / (u64(INT_Q_UNIT) * multi), INT_Q_MASK);
     let word = time | (sent << INT_TX_AT) | (queue << INT_Q_AT) | (u64(ports[row].rate_idx) << INT_RATE_AT);
     ints[int_base + exps[exp_row].flow_len + p].hop[n] = word;

@@ -431,8 +431,8 @@ rows! {
         last: u32,
         /// NIC: index in `order`, from `flow_first` on, of the queue pair of the class that was served last.
         rr: u32,
-        /// Fills the row; always 0.
-        pad0: u64,
+        /// Port: bytes of the class sent so far.
+        tx_bytes: u64,
     }
 
     /// A switch: its ports, its shared buffer, its pool of pause frames.

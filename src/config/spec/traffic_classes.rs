@@ -86,6 +86,11 @@ impl TrafficClasses {
         Ok(TrafficClasses { classes, default: default as u8 })
     }
 
+    /// Whether switches drop packets of some class.
+    pub fn has_lossy(&self) -> bool {
+        self.classes.iter().any(|class| class.lossy)
+    }
+
     /// Number of classes; 0: there is one, which has no name.
     pub fn len(&self) -> usize {
         self.classes.len()
@@ -145,6 +150,10 @@ fn excluded(v: &Values) -> Result<(), Conflict> {
             "classes have queues in a buffer that all ports share: false, or no transport.classes",
         );
     }
+    let says_lossless = |entry: &str| entry.split_whitespace().skip(1).any(|word| word == "lossless");
+    if !v.bool(KeyId::Pfc) && v.text(KeyId::Classes).split(',').any(says_lossless) {
+        return fail(KeyId::Pfc, "a class of transport.classes is to be lossless: true, or leave `lossless` out");
+    }
     let policy = routing_policy(v.text(KeyId::Policy), PolicyKeys { seed: 1, max_paths: 1 });
     if policy.is_some_and(|policy| policy.is_adaptive()) {
         return fail(
@@ -170,6 +179,13 @@ fn class(text: &str) -> Result<NamedClass, String> {
     }
     let name = name.to_string();
     let mut read = NamedClass { name, priority: 0, weight: 1, lossy: false, dimensions: [false; 6] };
+    let is_loss = |word: &&str| matches!(*word, "lossy" | "lossless");
+    let said = |what: &str| text.split_whitespace().skip(1).filter(|word| *word == what).count();
+    if ["priority", "weight", "for"].into_iter().any(|what| said(what) > 1)
+        || text.split_whitespace().skip(1).filter(is_loss).count() > 1
+    {
+        return Err("it says one thing twice".to_string());
+    }
     let number = |word: Option<&str>, what: &str, least: u32, most: u32| {
         let given = word.and_then(|word| word.parse().ok()).filter(|n| (least..=most).contains(n));
         given.ok_or_else(|| format!("`{what}` needs a whole number from {least} to {most}"))
@@ -222,9 +238,19 @@ mod tests {
 
     #[test]
     fn what_is_no_class_is_refused() {
-        for wrong in
-            ["", "a!", "a priority", "a priority 8", "a weight 0", "a weight 1.5", "a fast", "a for", "a for xp"]
-        {
+        for wrong in [
+            "",
+            "a!",
+            "a priority",
+            "a priority 8",
+            "a weight 0",
+            "a weight 1.5",
+            "a fast",
+            "a for",
+            "a for xp",
+            "a weight 1 weight 2",
+            "a lossy lossless",
+        ] {
             assert!(class(wrong).is_err(), "{wrong}");
         }
     }

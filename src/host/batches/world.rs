@@ -431,6 +431,14 @@ fn complete(mut columns: WorldColumns, mut in_slice: ResMut<EndedInSlice>) {
     });
 }
 
+/// What a message about timeouts adds where there are traffic classes of several levels.
+fn waits_for_classes(t: &Tables) -> &'static str {
+    if t.class_queues.iter().all(|queue| queue.level == 0) {
+        return "";
+    }
+    "; a class waits as long as one of a higher priority sends (transport.classes): a longer transport.rto_us, or weights instead"
+}
+
 /// Checks that the experiment's numbers can be trusted; else returns the reason.
 fn verdict(t: &Tables, state: &ExperimentState) -> Result<(), String> {
     let name = |end: LinkEndIdx| state.link_names[end.usize()].clone();
@@ -465,7 +473,7 @@ fn verdict(t: &Tables, state: &ExperimentState) -> Result<(), String> {
                 e.rto_retries,
                 e.rto as f64 / 1e6,
                 diagnose::stuck(t, &name)
-            ));
+            ) + waits_for_classes(t));
         }
         _ => {}
     }

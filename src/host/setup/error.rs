@@ -61,7 +61,7 @@ pub enum PrepareError {
     Build(#[from] BuildError),
     /// Flows have different priorities.
     #[error(
-        "flows {a} and {b} have priorities {pa} and {pb}: without transport.classes there is one traffic class, so all flows of an experiment need the same"
+        "flows {a} and {b} have priorities {pa} and {pb}: there is one traffic class without transport.classes, and with fidelity.mode = \"flow\", so all flows of an experiment need the same"
     )]
     Priorities {
         /// Number of a flow.
@@ -322,7 +322,7 @@ pub enum BuildError {
     },
     /// A switch's buffer is too small for its ports.
     #[error(
-        "`topology.buffer_mib` (or its tier's key): {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for {wants}; use at least {mib}"
+        "`topology.buffer_mib` (or its tier's key): {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for {wants}{classes}; use at least {mib}"
     )]
     SmallBuffer {
         /// Id of the switch.
@@ -334,9 +334,11 @@ pub enum BuildError {
         /// Bytes that the buffer has.
         has: u64,
         /// Size that would do, in MiB.
-        mib: u64,
+        mib: String,
         /// A description of the bytes' use.
         wants: &'static str,
+        /// What traffic classes have to do with it; empty where there is one.
+        classes: &'static str,
     },
     /// A table has more rows than an index can name.
     #[error("too large for one experiment: {what} ({n}) exceed 2^32 table rows")]

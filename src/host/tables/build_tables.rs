@@ -297,6 +297,9 @@ fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
 /// Describes for an error message what takes a switch's buffer at each port if PFC is on.
 const PFC_WANTS: &str = "PFC's headroom (3 x rate x delay / 8 each, more on short links and where a port receives faster than it sends; none with `transport.pfc = false`) and reserve";
 
+/// Says in an error message how traffic classes add to what a switch needs.
+const BY_CLASS: &str = ", for each of transport.classes (lossy ones need no headroom)";
+
 /// Bytes that a port must still take in after it sent a pause: the reference's three one-way delays at the rate at which it receives. Short links and large
 /// packets need more: a round trip, the packet that the pause frame waits for, the packet that the peer is transmitting, and one packet for the frame and for
 /// counting by packets. A port that sends more slowly than it receives takes in more while that packet and the frame leave.
@@ -384,8 +387,10 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
                 ports: n,
                 needs: fixed,
                 has: buffer,
-                mib: fixed.div_ceil(1 << 20),
+                // Whole thousandths of a MiB, rounded up.
+                mib: ((fixed as f64 * 1000.0 / f64::from(1 << 20)).ceil() / 1000.0).to_string(),
                 wants: if tr.pfc { PFC_WANTS } else { "reserve" },
+                classes: if tr.classes.is_empty() { "" } else { BY_CLASS },
             });
         }
         t.switches.push(Switch {

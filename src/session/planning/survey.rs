@@ -318,7 +318,11 @@ fn shape_of(config: &Config) -> String {
     // Without PFC a note says which thresholds no queue can reach.
     let marks =
         (!v.bool(spec::KeyId::Pfc)).then(|| [spec::KeyId::EcnKminKb, spec::KeyId::EcnByRate].map(|key| v.get(key)));
-    format!("{net:?}{traffic:?}{:?}{}{marks:?}", v.text(spec::KeyId::Cc), config.is_flow_level())
+    // Classes have headrooms of their own.
+    let of_jobs = config.jobs.iter().flat_map(|jobs| jobs.jobs.iter().map(|job| &job.classes));
+    let classes: Vec<_> = of_jobs.chain([&config.classes]).collect();
+    let pauses = (v.bool(spec::KeyId::Pfc), classes);
+    format!("{net:?}{traffic:?}{pauses:?}{:?}{}{marks:?}", v.text(spec::KeyId::Cc), config.is_flow_level())
 }
 
 /// The notes on an experiment, or its error, and its size.

@@ -213,6 +213,7 @@ impl Simulator for BuiltIn {
         warnings.extend(findings.audits.iterations_warning());
         warnings.extend(findings.audits.writes_warning());
         warnings.extend(findings.drops_warning());
+        warnings.extend(findings.class_losses());
         warnings.extend(findings.lost_without_pfc.warning());
         warnings.extend(findings.resent_warning());
         warnings.extend(findings.spray_warning());
@@ -292,6 +293,8 @@ struct Findings<'a> {
     audits: Audits,
     /// Experiments that dropped packets although pauses were on.
     lost_with_pfc: u64,
+    /// Experiments with lossy traffic classes that lost packets.
+    lost_by_class: u64,
     lost_without_pfc: Losses,
     /// Experiments that sent packets again, of which none was dropped, to receivers that take packets in any order.
     resent_unlost: u64,
@@ -313,6 +316,7 @@ impl<'a> Findings<'a> {
             effects: AxisEffects::default(),
             audits: Audits::default(),
             lost_with_pfc: 0,
+            lost_by_class: 0,
             lost_without_pfc: Losses::default(),
             resent_unlost: 0,
             started_over: 0,
@@ -368,6 +372,7 @@ impl<'a> Findings<'a> {
                 // Queues of ports are made to trim or drop what they cannot take.
                 _ if config.values.bool(spec::KeyId::PortQueue) => {}
                 // A link that fails loses packets with PFC too.
+                true if config.classes.has_lossy() => self.lost_by_class += 1,
                 true => self.lost_with_pfc += u64::from(config.topology.outages.is_empty()),
                 false => self.lost_without_pfc.add(record, &config.values),
             }
@@ -426,9 +431,18 @@ impl<'a> Findings<'a> {
         (self.resent_unlost > 0).then(|| {
             format!(
                 "{} sent packets again though none was dropped: packets overtook each other by more than transport.packet_threshold, or \
-                 transport.rto_us is shorter than a round trip through full queues. With a larger threshold and a transport.psn_range of \
+                 transport.rto_us is shorter than a round trip through full queues, or than what a class waits for those of a higher priority. With a larger threshold and a transport.psn_range of \
                  twice as much, less is sent again",
                 counted(self.resent_unlost, "experiment")
+            )
+        })
+    }
+
+    fn class_losses(&self) -> Option<String> {
+        (self.lost_by_class > 0).then(|| {
+            format!(
+                "{} lost packets, as switch buffers overflowed and some of transport.classes are lossy; jobs.csv and flows.csv show who waited",
+                counted(self.lost_by_class, "experiment")
             )
         })
     }

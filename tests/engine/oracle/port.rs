@@ -130,6 +130,8 @@ pub struct ClassQueue {
     pub bytes: u64,
     /// The far end asked for silence.
     pub paused: bool,
+    /// Bytes of the class that the port has sent.
+    pub sent: u64,
 }
 
 /// The transmitting half of a link. The NIC's scheduler lives in `nic`; the queues here are a switch's.
@@ -223,6 +225,10 @@ impl Sim<'_> {
             Item::Pause(_) => PAUSE_BYTES,
         };
         self.packet_hops += u64::from(matches!(item, Item::Packet(_)));
+        if let Item::Packet(p) = &item {
+            let class = self.class_of(p.flow);
+            self.ports[arc as usize].queues[class].sent += u64::from(p.wire);
+        }
         let clock_ps = self.case.transport.clock_ps;
         let port = &mut self.ports[arc as usize];
         port.busy = true;

@@ -271,10 +271,18 @@ impl Sim<'_> {
         }
         let port = &self.ports[arc as usize];
         let multi = self.case.transport.int_multi as u64;
-        let queued = port.queue_bytes() + PAUSE_BYTES as u64 * port.frames.len() as u64;
+        // With classes a packet is told of its own class alone.
+        let (bytes, sent) = match self.case.transport.classes.is_empty() {
+            true => (port.queue_bytes(), port.tx_bytes),
+            false => {
+                let own = &port.queues[self.class_of(packet.flow)];
+                (own.bytes, own.sent)
+            }
+        };
+        let queued = bytes + PAUSE_BYTES as u64 * port.frames.len() as u64;
         packet.int.hops[packet.int.n] = Hop {
             time: self.now / 1000 % (1 << 24),
-            tx: port.tx_bytes / (128 * multi) % (1 << 20),
+            tx: sent / (128 * multi) % (1 << 20),
             q: (queued / (80 * multi)).min((1 << 17) - 1),
             rate_bps: port.rate_bps,
         };

@@ -274,6 +274,7 @@ fn start_class(
     if data && t.exps[0].cc == cc::HPCC {
         push_int(t, port, p, event.t);
     }
+    t.class_queues[i].tx_bytes += u64::from(wire);
     take_turn(t, port, p, wire, event);
     resumed
 }
@@ -341,7 +342,14 @@ fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
     let multi = e.int_multi as u64;
     let (from_ps, from_bytes) = t.fold_hints.counts_from(port);
     let time = ((now - from_ps) / 1000) & 0xff_ffff;
-    let (tx, queue) = (row.tx_bytes - from_bytes, (row.q_bytes + FRAME_BYTES * row.frames) as u64);
+    // A class is told of its own packets.
+    let (sent, queued) = if has_classes(e) {
+        let queue = &t.class_queues[port_queue_row(e, port, class_of(t.packets[p].meta))];
+        (queue.tx_bytes, queue.q_bytes)
+    } else {
+        (row.tx_bytes - from_bytes, row.q_bytes)
+    };
+    let (tx, queue) = (sent, u64::from(queued + FRAME_BYTES * row.frames));
     // Division by a constant takes a fraction of the time of a general division.
     let (tx, queue) = match e.int_multi {
         1 => (tx / INT_TX_UNIT as u64, queue / INT_Q_UNIT as u64),
