@@ -76,7 +76,7 @@ fn rules(e: &Exp) -> Exp {
         credit_grant: e.credit_grant,
         credit_stretch_q16: e.credit_stretch_q16,
         adaptive_grade: e.adaptive_grade,
-        pad0: 0,
+        class_n: e.class_n,
         rates_mbps_lo: e.rates_mbps_lo,
         rates_mbps_hi: e.rates_mbps_hi,
         // These columns say where its rows are, and which experiment it is.
@@ -96,6 +96,8 @@ fn rules(e: &Exp) -> Exp {
         path_len: 0,
         plan_base: 0,
         plan_len: 0,
+        class_base: 0,
+        class_len: 0,
         shared_base: 0,
         shared_len: 0,
         rtt_base: 0,

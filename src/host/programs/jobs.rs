@@ -129,7 +129,7 @@ fn lower(
             one_class(&flows)?;
             for flow in &mut flows {
                 let gpu_of = |rank: u32| gpus[rank as usize];
-                (flow.src_rank, flow.dst_rank, flow.priority) = (gpu_of(flow.src_rank), gpu_of(flow.dst_rank), 0);
+                (flow.src_rank, flow.dst_rank, flow.class) = (gpu_of(flow.src_rank), gpu_of(flow.dst_rank), 0);
                 flow.start_ps += section.start_ps;
             }
             (None, flows)

@@ -145,7 +145,7 @@ fn parse_line<'a>(line: &Line<'a>, net: &Network, rank_of: &[u32]) -> Result<(Fl
     let priority = line.number("priority", priority, 0u8, 7)?;
     let dport = line.number("destination port", dport, 1u16, u16::MAX)?;
     let bytes = line.number("size in bytes", bytes, 1, MAX_FLOW_BYTES)?;
-    let flow = Flow { id: 0, src_rank, dst_rank, bytes, start_ps: 0, sport: 0, dport, priority };
+    let flow = Flow { id: 0, src_rank, dst_rank, bytes, start_ps: 0, sport: 0, dport, class: priority };
     Ok((flow, start))
 }
 
