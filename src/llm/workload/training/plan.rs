@@ -3,6 +3,7 @@
 //!
 //! Layer: workload. Everything here is about one rank; ranks of a stage do the same.
 
+use super::aligned::GradSync;
 use super::step::{PassStep, Price, Spent};
 use crate::model::Layout;
 use crate::model::pipeline::PassKind;
@@ -75,6 +76,8 @@ pub(super) struct JobPlan {
     /// Factor by which the kernels of a pass take longer if gradients are reduced, or parameters gathered, at the same time: by virtual stage, forward and
     /// backward; at least 1.
     pub stretch: Vec<(f64, f64)>,
+    /// Communication of the gradients of each virtual stage.
+    pub grad_syncs: Vec<GradSync>,
     /// Time of the optimizer step of each pipeline rank, in ps.
     pub optimizer_ps: Vec<u64>,
     /// Bytes of gradients of the shared embedding; 0 if stages do not share it.
