@@ -16,7 +16,7 @@ use hyperfold_config::spec::{
 use hyperfold_host::programs::training;
 use hyperfold_host::setup::servers::generation;
 use hyperfold_llm::collective::Arch;
-use hyperfold_llm::compute::Gpu;
+use hyperfold_llm::compute::{Dtype, Gpu};
 
 /// Largest size in bytes that counts as small. The time of small messages is mostly launch and latency.
 const SMALL: u64 = 1 << 20;
@@ -60,6 +60,8 @@ impl ExperimentClass {
         if is_amd(&gpu) {
             return None;
         }
+        // NCCL's model knows GPUs without NVLink as Ampere. Kernels of a GPU with units for FP4 are Blackwell's.
+        let for_kernels = if gpu.supports(Dtype::Nvfp4) { Arch::Blackwell } else { generation(&gpu) };
         let gpu = generation(&gpu);
         match &program.source {
             Source::Model(t) => Self::of_training(config, program, t, gpu),
@@ -67,7 +69,7 @@ impl ExperimentClass {
                 let ranks = ranks.or(config.cluster.gpus);
                 Self::of_collective(config, program, gpu, *op, experts.is_some(), *bytes, ranks)
             }
-            Source::Inference(serving) => Self::of_serving(config, program, serving, gpu),
+            Source::Inference(serving) => Self::of_serving(config, program, serving, for_kernels),
             Source::File { .. } => None,
         }
     }
@@ -356,11 +358,17 @@ mod tests {
                 "model = \"llama3-70b\", tp = 8, pp = 2",
                 Some("serving/hopper/bf16/on-demand/model/up-to-64-gpus/packets"),
             ),
-            // Experts are shared across servers, and NCCL's cost is left out.
-            (16, "model = \"mixtral-8x7b\", tp = 2, ep = 8", None),
+            (
+                16,
+                "model = \"mixtral-8x7b\", tp = 2, ep = 8",
+                Some("serving/hopper/bf16/on-demand/moe/up-to-64-gpus/packets"),
+            ),
         ] {
             assert_eq!(serving(gpus, more).as_deref(), expected, "{more}");
         }
+        // Tensor-parallel groups cross servers, and no server is named, so NCCL costs nothing.
+        let unnamed = "cluster = { gpus = 16, gpus_per_server = 2 }\nworkload = { kind = \"inference\", model = \"llama3-8b\", tp = 8 }";
+        assert_eq!(class(unnamed), None);
         assert_eq!(class("workload = { kind = \"traffic\", pattern = \"ring\" }\ncluster.gpus = 8"), None);
     }
 }

@@ -136,8 +136,8 @@ mod tests {
     fn the_asset_reads() {
         let errors = ClassErrors::built_in();
         for workload in WorkloadClass::ALL {
-            let least = if workload == WorkloadClass::Serving { 3 } else { 8 };
-            assert!(errors.by_table(workload, None).len() >= least, "{workload:?}");
+            let min_tables = if workload == WorkloadClass::Serving { 3 } else { 8 };
+            assert!(errors.by_table(workload, None).len() >= min_tables, "{workload:?}");
             assert!(errors.widening.of(workload) > 1.0, "{workload:?}");
         }
         assert!(errors.classes.iter().all(|c| c.used != Use::Doubtful && c.errors.is_sorted_by(|a, b| a <= b)));

@@ -88,8 +88,8 @@ fn fitted_factor(classes: &[ClassError], workload: WorkloadClass) -> f64 {
 }
 
 /// The factor of inference: what is fitted to its tables, or what other kinds of work need if that is more. Its tables are too few to rely on a fit.
-fn serving_factor(classes: &[ClassError], least: f64) -> f64 {
-    fitted_factor(classes, WorkloadClass::Serving).max(least)
+fn serving_factor(classes: &[ClassError], min_factor: f64) -> f64 {
+    fitted_factor(classes, WorkloadClass::Serving).max(min_factor)
 }
 
 /// Text of the asset.
@@ -150,7 +150,7 @@ mod tests {
         for workload in [WorkloadClass::Training, WorkloadClass::Collective] {
             assert_eq!(built_in.widening.of(workload), fitted_factor(&built_in.classes, workload), "{workload:?}");
         }
-        let least = built_in.widening.training.max(built_in.widening.collective);
-        assert_eq!(built_in.widening.serving, serving_factor(&built_in.classes, least));
+        let min_factor = built_in.widening.training.max(built_in.widening.collective);
+        assert_eq!(built_in.widening.serving, serving_factor(&built_in.classes, min_factor));
     }
 }

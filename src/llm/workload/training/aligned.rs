@@ -6,21 +6,9 @@
 //! - Without interleaving, the first stage reduces during its last backward pass. The other stages reduce after theirs, while they would wait.
 //! - With interleaving, rank r reduces a virtual stage r passes after the last backward pass of that stage. So all ranks begin at about the same time.
 
-use super::evaluate::reduce_comms;
 use super::plan::JobPlan;
-use super::step::Price;
-use crate::compute::{Dtype, Kernel};
 use crate::model::pipeline::{PassKind, Slot};
 use crate::model::{Framework, Layout};
-
-/// Communication of the gradients of a virtual stage, as far as it concerns kernels at the same time.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(super) struct GradSync {
-    /// Its time in ps.
-    pub ps: u64,
-    /// Factor by which kernels take longer at the same time; at least 1.
-    pub slowdown: f64,
-}
 
 /// When a rank reduces gradients, and how much longer its passes take meanwhile. Lists are by number of the rank's slot.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,22 +25,8 @@ pub(super) fn is_aligned(layout: &Layout, rank: u32) -> bool {
     megatron && !layout.schedule.splits_backward() && (layout.vpp > 1 || rank > 0)
 }
 
-/// The communication of gradients of each virtual stage of a plan.
-pub(super) fn grad_syncs(plan: &JobPlan, layout: &Layout, price: &Price) -> Vec<GradSync> {
-    // A kernel that stands for the many kernels of a pass.
-    let kernel = Kernel::gemm(4096, 4096, 4096, Dtype::Bf16);
-    let one = |stage: &Vec<u16>| {
-        let comms = reduce_comms(layout, &plan.held(stage));
-        let ps = comms.iter().map(|c| price.comm(c)).sum();
-        let pass = plan.pass(stage, PassKind::Backward).compute.max(1);
-        let slowed = price.machine.kernels.stretched_ps(&kernel, pass, comms[0].op, comms[0].bytes, 1.0);
-        GradSync { ps, slowdown: slowed as f64 / pass as f64 }
-    };
-    plan.stages.iter().map(one).collect()
-}
-
 impl AlignedReductions {
-    /// Those of a rank with these slots. `None` if the rank does not follow the rules of this module.
+    /// The reductions of a rank with these slots. `None` if the rank does not follow the rules of this module.
     pub(super) fn of(plan: &JobPlan, layout: &Layout, rank: u32, order: &[Slot]) -> Option<AlignedReductions> {
         if !is_aligned(layout, rank) || order.is_empty() {
             return None;
@@ -88,7 +62,7 @@ impl AlignedReductions {
 mod tests {
     use super::*;
     use crate::model::pipeline_orders;
-    use crate::workload::training::plan::LayerPlan;
+    use crate::workload::training::plan::{GradSync, LayerPlan};
     use crate::workload::training::step::{PassStep, Spent};
     use crate::workload::training::tests::layout;
 

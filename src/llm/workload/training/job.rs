@@ -2,7 +2,7 @@
 //!
 //! Layer: workload. This is the entry point of training jobs. Inputs are checked here, and everything below relies on that.
 
-use super::aligned::{grad_syncs, is_aligned};
+use super::aligned::is_aligned;
 use super::compose::compose;
 use super::error::TrainingError;
 use super::evaluate::{IterationBreakdown, breakdown, gather_comms, reduce_comms};
@@ -10,7 +10,7 @@ use super::graph::JobGraph;
 use super::machine::Machine;
 use super::other::{dlrm_plan, list_plan};
 use super::placement::RankPlacement;
-use super::plan::{Held, JobPlan, LayerPlan, Sync};
+use super::plan::{GradSync, Held, JobPlan, LayerPlan, Sync};
 use super::shard;
 use super::step::{Comm, PassStep, Price, share};
 use crate::collective::CollectiveOp;
@@ -501,6 +501,20 @@ fn stretch(plan: &JobPlan, layout: &Layout, price: &Price) -> (Stretch, Stretch)
         (message_factor(PassKind::Forward), message_factor(PassKind::Backward))
     };
     (plan.stages.iter().map(message).collect(), plan.stages.iter().enumerate().map(sync_stretch).collect())
+}
+
+/// The communication of gradients of each virtual stage of a plan.
+fn grad_syncs(plan: &JobPlan, layout: &Layout, price: &Price) -> Vec<GradSync> {
+    // A kernel that stands for the many kernels of a pass.
+    let kernel = Kernel::gemm(4096, 4096, 4096, Dtype::Bf16);
+    let one = |stage: &Vec<u16>| {
+        let comms = reduce_comms(layout, &plan.held(stage));
+        let ps = comms.iter().map(|c| price.comm(c)).sum();
+        let pass = plan.pass(stage, PassKind::Backward).compute.max(1);
+        let slowed = price.machine.kernels.stretched_ps(&kernel, pass, comms[0].op, comms[0].bytes, 1.0);
+        GradSync { ps, slowdown: slowed as f64 / pass as f64 }
+    };
+    plan.stages.iter().map(one).collect()
 }
 
 /// Time in ps in which the parameters of a virtual stage are gathered while its rank still waits for the pipeline to fill. Where virtual stages are interleaved,

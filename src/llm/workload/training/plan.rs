@@ -3,7 +3,6 @@
 //!
 //! Layer: workload. Everything here is about one rank; ranks of a stage do the same.
 
-use super::aligned::GradSync;
 use super::step::{PassStep, Price, Spent};
 use crate::model::Layout;
 use crate::model::pipeline::PassKind;
@@ -59,6 +58,15 @@ impl LayerPlan {
             PassKind::WeightGrads => &self.weights,
         }
     }
+}
+
+/// Communication of the gradients of a virtual stage, as far as it concerns kernels at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct GradSync {
+    /// Its time in ps.
+    pub ps: u64,
+    /// Factor by which kernels take longer at the same time; at least 1.
+    pub slowdown: f64,
 }
 
 /// The plan of a job.
