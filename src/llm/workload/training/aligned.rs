@@ -43,11 +43,13 @@ impl AlignedReductions {
         let (mut left_ps, mut slowdown) = (0u64, 1.0);
         let mut stretch = vec![1.0; order.len()];
         for (i, slot) in order.iter().enumerate() {
-            let stage = layout.virtual_stage(rank, slot.chunk) as usize;
-            let pass = plan.pass(&plan.stages[stage], slot.pass).compute.max(1);
-            let covered = left_ps.min(pass);
-            stretch[i] = 1.0 + (slowdown - 1.0) * covered as f64 / pass as f64;
-            left_ps -= covered;
+            if left_ps > 0 {
+                let stage = layout.virtual_stage(rank, slot.chunk) as usize;
+                let pass = plan.pass(&plan.stages[stage], slot.pass).compute.max(1);
+                let covered = left_ps.min(pass);
+                stretch[i] = 1.0 + (slowdown - 1.0) * covered as f64 / pass as f64;
+                left_ps -= covered;
+            }
             for &chunk in &after[i] {
                 let sync = plan.grad_syncs[layout.virtual_stage(rank, chunk) as usize];
                 left_ps += sync.ps;
