@@ -78,19 +78,19 @@ fn coverage(chosen: &[&Suite], args: &ValidateArgs) -> Result<Exit, CliError> {
         };
         let tables = TableCoverage::each(&rows, errors);
         judged += tables.len();
-        let sum = [WorkloadClass::Training, WorkloadClass::Collective].into_iter().find(|w| suite.is_of(*w));
+        let sum = WorkloadClass::ALL.into_iter().find(|w| suite.is_of(*w));
         let sum = sum.and_then(|workload| Coverage::of(&tables, workload));
-        all_hold &= sum.is_none_or(|s| s.holds());
+        all_hold &= sum.is_none_or(|s| s.holds() || !s.is_judged());
         coverage_lines(suite.name, &tables, sum, args.markdown).iter().for_each(|line| say(line));
     }
     if judged == 0 {
         let why = match &args.folder {
             Some(folder) => format!(
-                "{}: no measured table of training or collectives; see docs/explanation/fidelity.md",
+                "{}: no measured table of training, collectives or serving; see docs/explanation/fidelity.md",
                 folder.display()
             ),
             None => {
-                "errors are stated of training and collectives: `hyperfold validate training --coverage`, for example"
+                "errors are stated of training, collectives and serving: `hyperfold validate training --coverage`, for example"
                     .to_string()
             }
         };
@@ -122,7 +122,11 @@ fn coverage_lines(suite: &str, tables: &[TableCoverage], sum: Option<Coverage>, 
         out.extend(table.lines());
     }
     if let Some(sum) = sum {
-        let verdict = if sum.holds() { "holds" } else { "DOES NOT HOLD" };
+        let verdict = match (sum.is_judged(), sum.holds()) {
+            (false, _) => "too few tables to judge",
+            (true, true) => "holds",
+            (true, false) => "DOES NOT HOLD",
+        };
         let line = format!(
             "{} of their rows covered on average (at least {}), median width {:.2} (at most {MAX_WIDTH}): {verdict}",
             percent(sum.covered),

@@ -3,7 +3,8 @@
 //! Layer: validated. It compares a configuration with the defaults of its server and GPU.
 
 use hyperfold_config::spec::{
-    Config, KeyId, Named, ProgramSpec, SlowdownChoice, Source, TopologyKind, WorkloadSection, find_server,
+    BatchingChoice, Config, KeyId, Named, PrecisionChoice, ProgramSpec, RequestSource, SlowdownChoice, Source,
+    TopologyKind, WorkloadSection, find_server,
 };
 use hyperfold_network::topology::FabricShape;
 
@@ -77,7 +78,20 @@ fn program_otherwise(program: &ProgramSpec, note: &mut impl FnMut(bool, &'static
             let chosen = c.protocol.is_some() || c.channels.is_some() || c.chunk_bytes.is_some();
             note(chosen || c.algorithm != hyperfold_config::spec::AlgorithmChoice::Auto, "algorithm");
         }
-        Source::Inference(_) | Source::File { .. } => {}
+        Source::Inference(s) => {
+            note(s.prefill.is_some(), "pools apart");
+            note(s.draft.is_some(), "drafted tokens");
+            let prefixes = match s.requests {
+                RequestSource::Generated(g) => g.prefix_tokens > 0,
+                RequestSource::Trace { .. } => s.to_prefix,
+            };
+            note(s.prefix_cache && prefixes, "cached prefixes");
+            note(s.batching == BatchingChoice::PrefillFirst, "batching");
+            note(s.precision == PrecisionChoice::Int4, "weights of 4 bits");
+            note(s.expert_skew_ppm != ONE, "expert skew");
+            note(s.dispatcher.is_some(), "dispatcher of experts");
+        }
+        Source::File { .. } => {}
     }
 }
 
@@ -131,6 +145,21 @@ mod tests {
         let sweep =
             sweep::parse(&sweep, Path::new("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
         assert_eq!(changed(&sweep.config(&sweep.experiments[0]).unwrap()), ["dispatcher of experts"]);
+        let serving = |more: &str| {
+            let text = format!(
+                "name = \"changed\"\n[base]\ncluster.server = \"dgx-h100\"\ncluster.gpus = 16\n[base.workload]\nkind = \"inference\"\nmodel = \"llama3-8b\"\n{more}\n"
+            );
+            let sweep =
+                sweep::parse(&text, Path::new("s.toml"), &SetOverrides::default()).unwrap_or_else(|e| panic!("{e}"));
+            changed(&sweep.config(&sweep.experiments[0]).unwrap())
+        };
+        assert_eq!(serving(""), Vec::<&str>::new());
+        assert_eq!(serving("serving = \"disaggregated\"\nprefill_dp = 8\ndp = 8"), ["pools apart"]);
+        assert_eq!(
+            serving("prefix_tokens = 100\ndraft_tokens = 2\nmax_batch_tokens = 4096"),
+            ["drafted tokens", "cached prefixes"]
+        );
+        assert_eq!(serving("precision = \"int4\"\nbatching = \"prefill-first\""), ["batching", "weights of 4 bits"]);
         let both = changed_by("topology.oversubscription = 4\ncluster.gpu = { like = \"h100\", bf16_tflops = 2000.0 }");
         assert_eq!(both, ["GPU table", "oversubscription"]);
     }

@@ -10,13 +10,13 @@ use super::parts::{
     MachineClass, NetworkClass, Parallelism, PrecisionClass, ScaleClass, SizeClass, WorkloadClass, word,
 };
 use hyperfold_config::spec::{
-    Analytic, Config, FrameworkChoice, Named, OpChoice, PrecisionChoice, ProgramSpec, Source, TopologyKind, Training,
-    WorkloadSection,
+    AdmissionChoice, Analytic, Config, FrameworkChoice, Named, OpChoice, PrecisionChoice, ProgramSpec, Serving, Source,
+    TopologyKind, Training, WorkloadSection,
 };
 use hyperfold_host::programs::training;
 use hyperfold_host::setup::servers::generation;
 use hyperfold_llm::collective::Arch;
-use hyperfold_llm::compute::Gpu;
+use hyperfold_llm::compute::{Dtype, Gpu};
 
 /// Largest size in bytes that counts as small. The time of small messages is mostly launch and latency.
 const SMALL: u64 = 1 << 20;
@@ -24,13 +24,13 @@ const SMALL: u64 = 1 << 20;
 /// Experiments whose times have errors for the same reasons.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ExperimentClass {
-    /// Training, or a collective alone.
+    /// Training, inference, or a collective alone.
     pub workload: WorkloadClass,
     /// GPU generation.
     pub gpu: Arch,
     /// Number format of its matrix products.
     pub precision: PrecisionClass,
-    /// Name as in `workload.framework`; `nccl` or `deepep` for a collective.
+    /// Name as in `workload.framework`; `nccl` or `deepep` for a collective; `workload.admission` for inference, by which engines differ.
     pub framework: String,
     /// How the work is distributed, or which operation it is.
     pub parallelism: Parallelism,
@@ -48,7 +48,7 @@ pub struct ExperimentClass {
 
 impl ExperimentClass {
     /// The class of an experiment. `None`: no measured machine ran anything comparable. That holds for flows and traffic, programs of other tools, barriers,
-    /// and collectives as packets whose software costs nothing, also those of a training's model-parallel groups across servers. It also holds if Moye's equations give the time of communication, because they are another
+    /// and collectives as packets whose software costs nothing, also those of model-parallel groups across servers. It also holds if Moye's equations give the time of communication, because they are another
     /// model than the one that was compared.
     pub fn of(config: &Config) -> Option<ExperimentClass> {
         let WorkloadSection::Program(program) = &config.workload else { return None };
@@ -60,6 +60,8 @@ impl ExperimentClass {
         if is_amd(&gpu) {
             return None;
         }
+        // NCCL's model knows GPUs without NVLink as Ampere. Kernels of a GPU with units for FP4 are Blackwell's.
+        let for_kernels = if gpu.supports(Dtype::Nvfp4) { Arch::Blackwell } else { generation(&gpu) };
         let gpu = generation(&gpu);
         match &program.source {
             Source::Model(t) => Self::of_training(config, program, t, gpu),
@@ -67,8 +69,45 @@ impl ExperimentClass {
                 let ranks = ranks.or(config.cluster.gpus);
                 Self::of_collective(config, program, gpu, *op, experts.is_some(), *bytes, ranks)
             }
-            Source::Inference(_) | Source::File { .. } => None,
+            Source::Inference(serving) => Self::of_serving(config, program, serving, for_kernels),
+            Source::File { .. } => None,
         }
+    }
+
+    fn of_serving(config: &Config, program: &ProgramSpec, s: &Serving, gpu: Arch) -> Option<ExperimentClass> {
+        let model = training::model(&s.model).ok()?;
+        let pools = || std::iter::once(&s.decode).chain(&s.prefill);
+        let parallelism = match () {
+            () if model.transformer()?.moe.is_some() => Parallelism::Moe,
+            () if pools().any(|pool| pool.tp * pool.pp > 1) => Parallelism::Model,
+            () => Parallelism::Data,
+        };
+        let analytic = &program.communication.analytic;
+        // Ranks of an instance follow each other. Instances that share experts do, too.
+        let spans = pools().flat_map(|pool| {
+            let [tp, pp, ep] = [pool.tp, pool.pp, pool.ep].map(u64::from);
+            [(tp, tp, analytic.tp), (ep, tp * pp * ep, analytic.ep)]
+        });
+        if cross_servers_for_nothing(config, program, spans) {
+            return None;
+        }
+        let one_server = s.gpus() <= u64::from(config.cluster.gpus_per_server);
+        Some(ExperimentClass {
+            workload: WorkloadClass::Serving,
+            gpu,
+            precision: precision(s.precision),
+            framework: match s.admission {
+                AdmissionChoice::Reserved => "reserved",
+                AdmissionChoice::OnDemand => "on-demand",
+            }
+            .to_string(),
+            parallelism,
+            size: SizeClass::Any,
+            scale: ScaleClass::of(s.gpus()),
+            machine: MachineClass::Any,
+            network: NetworkClass::of(config, one_server, *analytic == Analytic::ALL),
+            server: String::new(),
+        })
     }
 
     fn of_training(config: &Config, program: &ProgramSpec, t: &Training, gpu: Arch) -> Option<ExperimentClass> {
@@ -88,12 +127,7 @@ impl ExperimentClass {
         Some(ExperimentClass {
             workload: WorkloadClass::Training,
             gpu,
-            precision: match t.precision {
-                PrecisionChoice::Bf16 | PrecisionChoice::Int4 => PrecisionClass::Bf16,
-                PrecisionChoice::Fp8 => PrecisionClass::Fp8,
-                PrecisionChoice::Mxfp8 => PrecisionClass::Mxfp8,
-                PrecisionChoice::Nvfp4 => PrecisionClass::Nvfp4,
-            },
+            precision: precision(t.precision),
             framework: match t.framework {
                 FrameworkChoice::Megatron => "megatron",
                 FrameworkChoice::DeepSpeed => "deepspeed",
@@ -159,11 +193,31 @@ fn across_servers_for_nothing(config: &Config, program: &ProgramSpec, t: &Traini
     let [tp, cp, ep, etp] = [t.tp, t.cp, t.ep, t.etp].map(u64::from);
     let of_experts = if etp == 0 { tp } else { etp };
     let spans = [(tp, tp, analytic.tp), (cp, tp * cp, analytic.cp), (ep, of_experts * ep, analytic.ep)];
-    let crosses = |&(ranks, span, closed_form): &(u64, u64, bool)| {
+    cross_servers_for_nothing(config, program, spans.into_iter())
+}
+
+/// Whether groups cross servers as packets whose software costs nothing. A group is its ranks, the consecutive ranks that they lie in, and whether its
+/// communication has a closed form.
+fn cross_servers_for_nothing(
+    config: &Config,
+    program: &ProgramSpec,
+    mut groups: impl Iterator<Item = (u64, u64, bool)>,
+) -> bool {
+    let crosses = |(ranks, span, closed_form): (u64, u64, bool)| {
         ranks > 1 && !closed_form && span > u64::from(config.cluster.gpus_per_server)
     };
     let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
-    generated && !program.communication.measured_overhead && spans.iter().any(crosses)
+    generated && !program.communication.measured_overhead && groups.any(crosses)
+}
+
+/// The class of a precision. Products with 4-bit weights are in 16 bit.
+fn precision(choice: PrecisionChoice) -> PrecisionClass {
+    match choice {
+        PrecisionChoice::Bf16 | PrecisionChoice::Int4 => PrecisionClass::Bf16,
+        PrecisionChoice::Fp8 => PrecisionClass::Fp8,
+        PrecisionChoice::Mxfp8 => PrecisionClass::Mxfp8,
+        PrecisionChoice::Nvfp4 => PrecisionClass::Nvfp4,
+    }
 }
 
 /// Whether AMD makes the GPU, or the one that it is like.
@@ -282,6 +336,39 @@ mod tests {
         ] {
             assert_eq!(collective(cluster, more).as_deref(), expected, "{cluster} {more}");
         }
+        let serving = |gpus: u32, more: &str| {
+            class(&format!(
+                "cluster = {{ server = \"dgx-h100\", gpus = {gpus} }}\nworkload = {{ kind = \"inference\", {more} }}"
+            ))
+        };
+        for (gpus, more, expected) in [
+            (8, "model = \"llama3-8b\"", Some("serving/hopper/bf16/on-demand/data/up-to-8-gpus/closed-form")),
+            (
+                16,
+                "model = \"llama3-70b\", tp = 2, fp8 = true, admission = \"reserved\"",
+                Some("serving/hopper/fp8/reserved/model/up-to-64-gpus/packets"),
+            ),
+            (
+                8,
+                "model = \"mixtral-8x7b\", tp = 2, ep = 4",
+                Some("serving/hopper/bf16/on-demand/moe/up-to-8-gpus/closed-form"),
+            ),
+            (
+                16,
+                "model = \"llama3-70b\", tp = 8, pp = 2",
+                Some("serving/hopper/bf16/on-demand/model/up-to-64-gpus/packets"),
+            ),
+            (
+                16,
+                "model = \"mixtral-8x7b\", tp = 2, ep = 8",
+                Some("serving/hopper/bf16/on-demand/moe/up-to-64-gpus/packets"),
+            ),
+        ] {
+            assert_eq!(serving(gpus, more).as_deref(), expected, "{more}");
+        }
+        // Tensor-parallel groups cross servers, and no server is named, so NCCL costs nothing.
+        let unnamed = "cluster = { gpus = 16, gpus_per_server = 2 }\nworkload = { kind = \"inference\", model = \"llama3-8b\", tp = 8 }";
+        assert_eq!(class(unnamed), None);
         assert_eq!(class("workload = { kind = \"traffic\", pattern = \"ring\" }\ncluster.gpus = 8"), None);
     }
 }

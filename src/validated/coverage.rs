@@ -4,6 +4,7 @@
 
 use super::error::{ClassError, ClassErrors, nearest_rank_90};
 use super::parts::WorkloadClass;
+use super::stated::MIN_JUDGED_TABLES;
 
 /// Least mean over tables of the share of rows that lie below their stated 90th percentile.
 pub const MIN_COVERED: f64 = 0.9;
@@ -13,7 +14,7 @@ pub const MAX_WIDTH: f64 = 2.5;
 /// Rows of one table against errors that are stated without it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableCoverage {
-    /// Training or collectives.
+    /// Training, collectives or inference.
     pub workload: WorkloadClass,
     /// Name of the table.
     pub table: String,
@@ -40,7 +41,7 @@ impl TableCoverage {
             let one = |(table, own): (&str, Vec<&ClassError>)| TableCoverage::of(workload, table, &own, errors);
             measured.by_table(workload, None).into_iter().map(one).collect::<Vec<_>>()
         };
-        [WorkloadClass::Training, WorkloadClass::Collective].into_iter().flat_map(of_workload).collect()
+        WorkloadClass::ALL.into_iter().flat_map(of_workload).collect()
     }
 
     fn of(workload: WorkloadClass, table: &str, own: &[&ClassError], errors: &ClassErrors) -> TableCoverage {
@@ -90,6 +91,11 @@ impl Coverage {
         (!own.is_empty()).then(|| Coverage { tables: own.len(), covered, width: median(&widths) })
     }
 
+    /// Whether there are enough tables to judge by.
+    pub fn is_judged(&self) -> bool {
+        self.tables >= MIN_JUDGED_TABLES
+    }
+
     /// Whether enough rows are covered, and the stated errors are not too wide.
     pub fn holds(&self) -> bool {
         self.covered >= MIN_COVERED && self.width <= MAX_WIDTH
@@ -113,6 +119,8 @@ mod tests {
             let coverage = Coverage::of(&tables, workload).unwrap();
             assert!(coverage.tables >= 8 && coverage.holds(), "{workload:?}: {coverage:?}\n{tables:#?}");
         }
+        let serving = Coverage::of(&tables, WorkloadClass::Serving).unwrap();
+        assert!(serving.covered >= MIN_COVERED && !serving.is_judged(), "{serving:?}\n{tables:#?}");
         assert!(tables.iter().all(|t| t.stated_rows == t.rows), "an error is stated for every row: {tables:#?}");
     }
 }

@@ -24,10 +24,12 @@ pub(super) fn differences(class: &ExperimentClass, gpu_name: &str, measured: &Cl
     let gpu_steps = generations.max(usize::from(gpu_name != measured.gpu_name));
     let scale_steps = (class.scale as i32 - other.scale as i32).unsigned_abs() as usize;
     let is_fitted = measured.used == Use::Fitted && class.workload == WorkloadClass::Training;
+    // Engines that serve differ by how they admit requests.
+    let framework = if class.workload == WorkloadClass::Serving { "admission" } else { "framework" };
     let steps = [
         ("gpu", gpu_steps),
         ("precision", usize::from(class.precision != other.precision)),
-        ("framework", usize::from(class.framework != other.framework)),
+        (framework, usize::from(class.framework != other.framework)),
         ("parallelism", usize::from(class.parallelism != other.parallelism)),
         ("size", usize::from(class.size != other.size)),
         ("scale", scale_steps),
@@ -46,7 +48,7 @@ pub(super) fn words(difference: &str, class: &ExperimentClass, gpu_name: &str) -
     let value = match difference {
         "gpu" => gpu_name.to_string(),
         "precision" => word(&class.precision),
-        "framework" => class.framework.clone(),
+        "framework" | "admission" => class.framework.clone(),
         "parallelism" => word(&class.parallelism),
         "size" => word(&class.size),
         "scale" => word(&class.scale),

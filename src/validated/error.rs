@@ -76,6 +76,8 @@ pub struct Widening {
     pub training: f64,
     /// Factor of collectives.
     pub collective: f64,
+    /// Factor of inference.
+    pub serving: f64,
 }
 
 impl Widening {
@@ -84,6 +86,7 @@ impl Widening {
         match workload {
             WorkloadClass::Training => self.training,
             WorkloadClass::Collective => self.collective,
+            WorkloadClass::Serving => self.serving,
         }
     }
 }
@@ -132,8 +135,9 @@ mod tests {
     #[test]
     fn the_asset_reads() {
         let errors = ClassErrors::built_in();
-        for workload in [WorkloadClass::Training, WorkloadClass::Collective] {
-            assert!(errors.by_table(workload, None).len() >= 8, "{workload:?}");
+        for workload in WorkloadClass::ALL {
+            let min_tables = if workload == WorkloadClass::Serving { 3 } else { 8 };
+            assert!(errors.by_table(workload, None).len() >= min_tables, "{workload:?}");
             assert!(errors.widening.of(workload) > 1.0, "{workload:?}");
         }
         assert!(errors.classes.iter().all(|c| c.used != Use::Doubtful && c.errors.is_sorted_by(|a, b| a <= b)));

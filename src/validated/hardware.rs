@@ -49,6 +49,7 @@ fn unmeasured(config: &Config, gpu: &Gpu) -> Option<String> {
     let tables = match class.workload {
         WorkloadClass::Training => "training",
         WorkloadClass::Collective => "collectives",
+        WorkloadClass::Serving => "serving",
     };
     Some(format!(
         "no machine with {} was measured: tables of {tables} have {}; validated_error and the columns beside it are empty",

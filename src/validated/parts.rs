@@ -15,6 +15,13 @@ pub enum WorkloadClass {
     Training,
     /// A collective operation alone.
     Collective,
+    /// A model that serves requests.
+    Serving,
+}
+
+impl WorkloadClass {
+    /// All kinds of work, in the order in which they are judged.
+    pub const ALL: [WorkloadClass; 3] = [WorkloadClass::Training, WorkloadClass::Collective, WorkloadClass::Serving];
 }
 
 /// Number format of matrix products.
@@ -67,7 +74,7 @@ pub enum SizeClass {
     ClusterSmall,
     /// Between servers, above 1 MiB.
     ClusterLarge,
-    /// For training.
+    /// For training and inference.
     Any,
 }
 
@@ -113,7 +120,7 @@ pub enum MachineClass {
     /// Its base time is known, by the user or with the server, or a measured run of that server corrects costs.
     #[serde(rename = "measured-machine")]
     Measured,
-    /// For training.
+    /// For training and inference.
     #[serde(rename = "any")]
     Any,
 }

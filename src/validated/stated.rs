@@ -14,6 +14,8 @@ const WEIGHT_PER_DIFFERENCE: f64 = 0.5;
 /// Part by which an error that rests on N tables of equal weight is wider, times N. Our choice, as in conformal prediction: the new table is one of N + 1, so levels
 /// of N samples are stretched by (N + 1) / N (Lee, Barber and Willett 2023, arXiv 2306.06342, of whole groups).
 const WIDER_FOR_ONE_TABLE: f64 = 1.0;
+/// Least number of tables of a kind of work by which the rule for its errors counts as judged: with fewer, one table left out leaves two. Our choice.
+pub(super) const MIN_JUDGED_TABLES: usize = 4;
 
 /// Error of times of an experiment, from measured tables. Relative; 0.05 is 5 %.
 #[derive(Clone, Debug, PartialEq)]
@@ -28,6 +30,8 @@ pub struct StatedError<'a> {
     pub differs: Vec<&'static str>,
     /// Number of tables that count, near or far.
     pub tables: usize,
+    /// Whether there are enough tables of this kind of work to judge the rule by.
+    pub is_judged: bool,
     /// Number of tables with a class that is as near as the nearest, with the same differences.
     pub near_tables: usize,
     /// Number of rows of these classes.
@@ -56,8 +60,9 @@ impl ClassErrors {
         left_out: Option<&str>,
     ) -> Option<StatedError<'_>> {
         let seen = |error: &'_ ClassError| differences(class, gpu_name, error);
-        let tables: Vec<Vec<Seen>> = self
-            .by_table(class.workload, left_out)
+        let measured = self.by_table(class.workload, left_out);
+        let n_measured = measured.len() + usize::from(left_out.is_some());
+        let tables: Vec<Vec<Seen>> = measured
             .into_values()
             .map(|errors| {
                 let one = |error| {
@@ -79,6 +84,7 @@ impl ClassErrors {
             p90: widened * percentile_90(weighted),
             nearest: nearest.error,
             tables: tables.len(),
+            is_judged: n_measured >= MIN_JUDGED_TABLES,
             near_tables: tables.iter().filter(|table| table.iter().any(|s| as_near(&s))).count(),
             rows: near_rows().map(|s| s.error.errors.len() as u64).sum(),
             gpus: near_rows().map(|s| s.error.gpu_name.as_str()).collect(),
@@ -150,8 +156,9 @@ impl StatedError<'_> {
         let fitted = if self.differs.contains(&FITTED) { ", to which constants were fitted" } else { "" };
         let differs =
             if words.is_empty() { String::new() } else { format!("; yours differs by {}", words.join(" and ")) };
+        let few = if self.is_judged { "" } else { ", too few to know how well such an error holds" };
         format!(
-            "9 of 10 within {}, mean {}; measured in {n_tables}, nearest {n_near} of {gpus}{precisions}{fitted}{differs}",
+            "9 of 10 within {}, mean {}; measured in {n_tables}{few}, nearest {n_near} of {gpus}{precisions}{fitted}{differs}",
             percent(self.p90),
             percent(self.mean)
         )
@@ -197,7 +204,7 @@ mod tests {
     }
 
     fn errors(classes: Vec<ClassError>) -> ClassErrors {
-        ClassErrors { widening: Widening { training: 1.2, collective: 1.5 }, classes }
+        ClassErrors { widening: Widening { training: 1.2, collective: 1.5, serving: 1.5 }, classes }
     }
 
     const CLOSED: NetworkClass = NetworkClass::ClosedForm;
@@ -245,6 +252,28 @@ mod tests {
         assert!((drowned - 0.4 * 1.5).abs() < 1e-9, "{drowned}");
         // A row alone is no percentile: it counts twice.
         assert!((p90(vec![row("a", &[0.1])]) - 0.2).abs() < 1e-9);
+    }
+
+    #[test]
+    fn a_rule_of_few_tables_is_called_that() {
+        let own = ExperimentClass {
+            workload: WorkloadClass::Serving,
+            framework: "reserved".to_string(),
+            ..class(Arch::Hopper, PrecisionClass::Bf16, CLOSED)
+        };
+        let row = |table: &str| ClassError::new(table, own.clone(), Use::Checked, "h100-sxm", &[0.1]);
+        let other = ExperimentClass { framework: "on-demand".to_string(), ..own.clone() };
+        let text = |tables: &[&str]| {
+            let errors = errors(tables.iter().map(|table| row(table)).collect());
+            errors.stated(&other, "h100-sxm", &[], None).unwrap().text(&other, "h100-sxm")
+        };
+        let three = text(&["a", "b", "c"]);
+        assert!(
+            three.contains("measured in 3 tables, too few to know how well such an error holds, nearest 3"),
+            "{three}"
+        );
+        assert!(three.ends_with("; yours differs by admission on-demand"), "{three}");
+        assert!(!text(&["a", "b", "c", "d"]).contains("too few"));
     }
 
     #[test]

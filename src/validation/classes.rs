@@ -44,10 +44,10 @@ fn joint_table(table: &str) -> &str {
 /// Errors of the rows, in the order of tables and classes, and the factors that are fitted to them. Doubtful rows belong to no class.
 pub fn classes(rows: &[ValidationRow]) -> ClassErrors {
     let classes = errors_by_class(rows);
-    let widening = Widening {
-        training: fitted_factor(&classes, WorkloadClass::Training),
-        collective: fitted_factor(&classes, WorkloadClass::Collective),
-    };
+    let [training, collective] =
+        [WorkloadClass::Training, WorkloadClass::Collective].map(|workload| fitted_factor(&classes, workload));
+    let serving = serving_factor(&classes, training.max(collective));
+    let widening = Widening { training, collective, serving };
     ClassErrors { widening, classes }
 }
 
@@ -76,7 +76,7 @@ pub fn errors_by_class(rows: &[ValidationRow]) -> Vec<ClassError> {
 /// The smallest factor of differences with which errors that are stated without a table cover enough of its rows, on average over tables.
 fn fitted_factor(classes: &[ClassError], workload: WorkloadClass) -> f64 {
     let covers = |factor: &f64| {
-        let widening = Widening { training: *factor, collective: *factor };
+        let widening = Widening { training: *factor, collective: *factor, serving: *factor };
         let own: Vec<ClassError> = classes.iter().filter(|c| c.class.workload == workload).cloned().collect();
         let errors = ClassErrors { widening, classes: own };
         let tables = TableCoverage::each(&errors.classes, &errors);
@@ -85,6 +85,11 @@ fn fitted_factor(classes: &[ClassError], workload: WorkloadClass) -> f64 {
     let mut factors =
         FACTORS_HUNDREDTHS.step_by(FACTOR_STEP_HUNDREDTHS).map(|hundredths| f64::from(hundredths) / 100.0);
     factors.find(covers).unwrap_or(f64::from(*FACTORS_HUNDREDTHS.end()) / 100.0)
+}
+
+/// The factor of inference: what is fitted to its tables, or what other kinds of work need if that is more. Its tables are too few to rely on a fit.
+fn serving_factor(classes: &[ClassError], min_factor: f64) -> f64 {
+    fitted_factor(classes, WorkloadClass::Serving).max(min_factor)
 }
 
 /// Text of the asset.
@@ -145,5 +150,7 @@ mod tests {
         for workload in [WorkloadClass::Training, WorkloadClass::Collective] {
             assert_eq!(built_in.widening.of(workload), fitted_factor(&built_in.classes, workload), "{workload:?}");
         }
+        let min_factor = built_in.widening.training.max(built_in.widening.collective);
+        assert_eq!(built_in.widening.serving, serving_factor(&built_in.classes, min_factor));
     }
 }

@@ -28,8 +28,8 @@ pub struct Suite {
 enum Parts {
     /// Sweep files with measured values, in the folder with the suite's name.
     Sweeps,
-    /// Sweep files in the same form, whose experiments have no class.
-    Unclassed,
+    /// Sweep files in the same form, of inference.
+    Serving,
     /// Sweep files in the same form, run as packets and by closed form.
     Collectives,
     /// Rows that are not experiments, and sweep files with measured values.
@@ -104,14 +104,14 @@ pub static SUITES: [Suite; 7] = [
         name: "serving",
         about: "throughput and latencies of inference against published measurements",
         bounds: [0.1, 0.15],
-        parts: Parts::Unclassed,
+        parts: Parts::Serving,
     },
 ];
 
 impl Suite {
     /// Whether its rows are whole experiments, whose times have a class.
     pub fn has_classes(&self) -> bool {
-        matches!(self.parts, Parts::Sweeps | Parts::Collectives)
+        matches!(self.parts, Parts::Sweeps | Parts::Collectives | Parts::Serving)
     }
 
     /// Whether the suite's rows are of this kind of work.
@@ -119,6 +119,7 @@ impl Suite {
         match workload {
             WorkloadClass::Training => matches!(self.parts, Parts::Sweeps),
             WorkloadClass::Collective => matches!(self.parts, Parts::Collectives),
+            WorkloadClass::Serving => matches!(self.parts, Parts::Serving),
         }
     }
 
@@ -140,7 +141,7 @@ impl Suite {
     pub fn rows(&self, folder: Option<&Path>, closed_forms: bool) -> Result<Vec<ValidationRow>, SuiteError> {
         match &self.parts {
             Parts::Components(rows) => Ok(rows()?),
-            Parts::Both(_) | Parts::Sweeps | Parts::Unclassed | Parts::Collectives => {
+            Parts::Both(_) | Parts::Sweeps | Parts::Serving | Parts::Collectives => {
                 let tables = tables::tables(self.name, folder)?;
                 let mut rows = match self.parts {
                     Parts::Both(components) => components(),

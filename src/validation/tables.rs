@@ -77,6 +77,7 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "collectives" "single-points",
     "collectives" "uccl-ep",
     "memory" "simumax-b200",
+    "serving" "trtllm-061-llama2",
     "serving" "trtllm-llama-70b",
     "serving" "vllm-llama-8b",
     "training" "dgxc-nemo",

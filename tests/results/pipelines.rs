@@ -63,6 +63,11 @@ fn what_a_schedule_cannot_be_combined_with_is_refused() {
     for (number, (set, expected)) in [
         (&["workload.pp=1", "workload.dp=8"][..], "it must be \"1f1b\" without a pipeline"),
         (&["workload.framework=deepspeed"], "split backward passes are modelled for \"megatron\" alone"),
+        (&["workload.framework=deepspeed"], "it must be \"1f1b\" or \"gpipe\" with framework \"deepspeed\""),
+        (
+            &["workload.recipe=torchtitan-2025"],
+            "workload.recipe = \"torchtitan-2025\" sets workload.framework = \"fsdp2\"",
+        ),
         (&["workload.offload_layers=1"], "it must be 0 with schedule \"zb-v\""),
         (&["workload.pp=8", "workload.dp=1", "workload.global_batch=8", "workload.tp=2"], "fits"),
         (&["workload.schedule=zb"], "did you mean \"zb-"),

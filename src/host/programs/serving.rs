@@ -197,6 +197,12 @@ fn surprises(setup: &ServingSetup, requests: &[ServingRequest]) -> Vec<String> {
             setup.max_batch_tokens
         ));
     }
+    if setup.to_prefix && setup.pools[0].dp == 1 {
+        found.push(
+            "workload.request_routing = \"prefix\" changes nothing: one instance receives all requests; workload.dp or workload.prefill_dp adds instances"
+                .to_string(),
+        );
+    }
     found
 }
 

@@ -5,12 +5,13 @@
 use std::sync::Arc;
 
 use hyperfold_base::input;
-use hyperfold_config::spec::{self, Config, Named, Training};
+use hyperfold_config::spec::{self, Config, KeyId, Named, Training};
 use hyperfold_llm::collective::ExpertDispatcher;
 use hyperfold_llm::compute::{self, Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase, with_attention};
 use hyperfold_llm::memory::{self, Estimate, MemoryOptions};
 use hyperfold_llm::model::{
-    CudaGraph, ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute, RecomputeModules,
+    CudaGraph, ElementBytes, Framework, Layout, Model, ModelError, PipelineSchedule, Precision, Recompute,
+    RecomputeModules,
 };
 
 use crate::setup::error::{PrepareError, SetupError};
@@ -38,7 +39,7 @@ impl TrainingSetup {
     pub fn new(config: &Config, training: &Training) -> Result<TrainingSetup, PrepareError> {
         let model = model(&training.model)?;
         let layout = layout(training, &model);
-        layout.check(&model, layout.gpus()).map_err(SetupError::Model)?;
+        layout.check(&model, layout.gpus()).map_err(|e| SetupError::Model(with_recipe(e, config)))?;
         let mut gpu = gpu(&config.cluster.gpu)?;
         if let Some(name) = &training.attention {
             gpu = with_attention(gpu, name).map_err(SetupError::from)?;
@@ -62,6 +63,20 @@ impl TrainingSetup {
             })?;
         }
         Ok(TrainingSetup { model, layout, gpu, memory, tight })
+    }
+}
+
+/// Names the recipe in an error about a key that names the framework, if the recipe chose the framework.
+fn with_recipe(error: ModelError, config: &Config) -> ModelError {
+    let v = &config.values;
+    let (recipe, framework) = (v.text(KeyId::Recipe), v.text(KeyId::Framework));
+    let chose = !recipe.is_empty() && !v.given(KeyId::Framework);
+    match error {
+        ModelError::Layout { key, value, expected } if chose && expected.contains(&format!("\"{framework}\"")) => {
+            let recipe = format!("; workload.recipe = \"{recipe}\" sets workload.framework = \"{framework}\"");
+            ModelError::Layout { key, value, expected: expected + &recipe }
+        }
+        other => other,
     }
 }
 

@@ -146,7 +146,10 @@ impl Layout {
             self.framework == Framework::Megatron,
             "workload.schedule",
             &quoted,
-            "\"1f1b\" or \"gpipe\" with this framework: split backward passes are modelled for \"megatron\" alone",
+            format!(
+                "\"1f1b\" or \"gpipe\" with framework \"{}\": split backward passes are modelled for \"megatron\" alone",
+                self.framework.name()
+            ),
         )?;
         let chunks = if self.schedule.is_v_shaped() { 2 } else { 1 };
         must(self.vpp == chunks, "workload.vpp", self.vpp, format!("{chunks} with schedule {quoted}"))?;
@@ -456,7 +459,7 @@ mod tests {
                 "gpt3-13b",
                 128,
                 |l| (l.framework, l.schedule) = (Framework::DeepSpeed, PipelineSchedule::ZbH1),
-                "`workload.schedule = \"zb-h1\"`: it must be \"1f1b\" or \"gpipe\" with this framework",
+                "`workload.schedule = \"zb-h1\"`: it must be \"1f1b\" or \"gpipe\" with framework \"deepspeed\"",
             ),
             (
                 "gpt3-13b",

@@ -17,6 +17,19 @@ pub enum Framework {
     Ddp,
 }
 
+impl Framework {
+    /// Name of the framework in files.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Framework::Megatron => "megatron",
+            Framework::DeepSpeed => "deepspeed",
+            Framework::Fsdp => "fsdp",
+            Framework::Fsdp2 => "fsdp2",
+            Framework::Ddp => "ddp",
+        }
+    }
+}
+
 /// The type of the operands of linear layers' matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Precision {

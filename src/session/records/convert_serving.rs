@@ -86,7 +86,9 @@ pub(crate) fn serving(outcome: &ServingOutcome, config: &Config) -> ServingRecor
     let whole = pools.iter().map(|p| stage_time(p, span)).sum::<u128>();
     let share = |ps: u64| Micro::ratio(u128::from(ps), whole);
     let kernels = sum(|p| p.bound.kernels());
-    let busy = sum(|p| p.busy_ps);
+    // An instance without requests may end its part of the last step after the last token, so time beside kernels ends with the whole.
+    let beside_kernels = u64::try_from(whole).unwrap_or(u64::MAX).saturating_sub(kernels);
+    let network = sum(|p| p.busy_ps).saturating_sub(kernels).min(beside_kernels);
     let (steps, instances) = (sum(|p| p.rounds), sum(|p| u64::from(p.instances)));
     let kv_capacity = u128::from(decoder.kv_capacity_tokens) * u128::from(decoder.instances);
     ServingRecord {
@@ -112,8 +114,8 @@ pub(crate) fn serving(outcome: &ServingOutcome, config: &Config) -> ServingRecor
         compute_bound_share: share(sum(|p| p.bound.compute)),
         memory_bound_share: share(sum(|p| p.bound.memory)),
         launch_share: share(sum(|p| p.bound.launch)),
-        network_share: share(busy.saturating_sub(kernels)),
-        unused_share: share(u64::try_from(whole).unwrap_or(u64::MAX).saturating_sub(busy)),
+        network_share: share(network),
+        unused_share: share(beside_kernels - network),
         limited_by: limited_by(pools, span),
     }
 }

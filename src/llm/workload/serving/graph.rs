@@ -222,6 +222,17 @@ impl<'a> Graph<'a> {
         writer.op(name, kind, Stream::COMPUTE, &[]);
     }
 
+    /// Time in ps of the last arrival among requests that enter a round at other instances than `mine`. All instances that share experts begin a round
+    /// together, so an instance without requests of its own does not begin before these. `None` if there is none.
+    fn arrival_elsewhere(&self, round: &Round, mine: usize) -> Option<u64> {
+        if self.setup.clients > 0 {
+            return None;
+        }
+        let others = round.instances.iter().enumerate().filter(|(i, _)| *i != mine).map(|(_, instance)| instance);
+        let entering = others.flat_map(|instance| instance.admitted.iter().chain(&instance.received));
+        entering.map(|&request| self.requests[request as usize].arrival_ps).max()
+    }
+
     /// A message between two stages of an instance.
     fn between_stages(&self, rank: u32, stage: u32, bytes: u64, tag: u32) -> Message {
         Message { peer: Peer { slot: self.slot_of[rank as usize].pp, member: stage }, bytes, tag, dim: Dim::Pp }
@@ -368,6 +379,10 @@ impl Graph<'_> {
                 let ps = if self.setup.clients > 0 { 0 } else { self.requests[request as usize].arrival_ps };
                 deps.push(writer.op("arrival", OpKind::Compute { ps, phase: Phase::Other }, Stream::FREE, &[]));
             }
+            deps.extend(
+                self.arrival_elsewhere(round, mine)
+                    .map(|ps| writer.op("arrival", OpKind::Compute { ps, phase: Phase::Other }, Stream::FREE, &[])),
+            );
             if let (Some(after), true) = (round.after, pool.pp > 1) {
                 deps.push(w.tokens[after as usize]);
             }

@@ -3,6 +3,7 @@
 //!
 //! Layer: workload. Each communication takes the time that it takes alone. Contention between dimensions is left to the simulators.
 
+use super::aligned::AlignedReductions;
 use super::placement::Purpose;
 use super::plan::{Held, JobPlan, Sync, buckets, time_idx};
 use super::step::{Comm, Price, Spent};
@@ -79,6 +80,8 @@ pub(super) struct Passes<'a> {
     pub extra: &'a [(u64, u64)],
     /// Extra time in ps of a forward and a backward pass that gathers parameters.
     pub gathering: &'a [(u64, u64)],
+    /// Extra time in ps of each slot of each rank; empty if there is none.
+    pub slowed: &'a [Vec<u64>],
     pub sync: Sync,
     /// Time in ps before which no forward pass can begin, because parameters are not gathered yet.
     pub ready: &'a [u64],
@@ -143,6 +146,8 @@ pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, m
                     let (forward, backward) = passes.gathering[stage];
                     more += if is_backward { backward } else { forward };
                 }
+                more +=
+                    passes.slowed.get(rank).and_then(|slots_of| slots_of.get(slots[rank].len())).copied().unwrap_or(0);
                 let end = start + took + more;
                 free[rank] = end + if target.is_some_and(is_remote) { hold } else { 0 };
                 slots[rank].push((start, end));
@@ -232,9 +237,23 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
             ((first, last), (kept[0].total() + each, kept[1].total()))
         })
         .unzip();
+    let aligned: Vec<Option<AlignedReductions>> =
+        (0..pp).map(|rank| AlignedReductions::of(plan, layout, rank, &orders[rank as usize])).collect();
+    // Extra time of each slot, while gradients of other virtual stages are reduced.
+    let slowed: Vec<Vec<u64>> = (0..pp)
+        .zip(&aligned)
+        .map(|(rank, aligned)| {
+            let Some(aligned) = aligned else { return Vec::new() };
+            let extra = |(slot, factor): (&Slot, &f64)| {
+                let stage = layout.virtual_stage(rank, slot.chunk) as usize;
+                stretched(stages[stage][time_idx(slot.pass)].compute, *factor)
+            };
+            orders[rank as usize].iter().zip(&aligned.stretch).map(extra).collect()
+        })
+        .collect();
     let none = vec![0; ready.len()];
     let timeline_of = |message_ps: u64, ready: &[u64]| {
-        let passes = Passes { spent: &totals, extra: &extra, gathering: &gathering, sync, ready };
+        let passes = Passes { spent: &totals, extra: &extra, gathering: &gathering, slowed: &slowed, sync, ready };
         timeline(layout, &orders, &passes, message_ps)
     };
     let full = timeline_of(message_ps, &ready);
@@ -242,7 +261,11 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
     let mut worst: Option<(u64, u32, u64)> = None;
     for rank in 0..pp {
         let pipeline_end = full.slots[rank as usize].last().map_or(0, |s| s.1);
-        let reduced = reduced_at(plan, layout, price, rank, &orders[rank as usize], &full.slots[rank as usize]);
+        let times = &full.slots[rank as usize];
+        let reduced = match &aligned[rank as usize] {
+            Some(aligned) => reduced_aligned(plan, layout, rank, aligned, times),
+            None => reduced_at(plan, layout, price, rank, &orders[rank as usize], times),
+        };
         let end = reduced.max(pipeline_end);
         if worst.is_none_or(|w| end + plan.optimizer_ps[rank as usize] > w.0 + plan.optimizer_ps[w.1 as usize]) {
             worst = Some((end, rank, pipeline_end));
@@ -265,6 +288,7 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
             busy.compute += if backward { 0 } else { more - kept[stage][0].total() };
         }
     }
+    busy.compute += slowed[r].iter().sum::<u64>();
     for stage in (0..layout.vpp).map(|c| layout.virtual_stage(rank, c) as usize) {
         let (f, b) = extra[stage];
         busy.compute += f + b - kept[stage][2].total();
@@ -510,6 +534,23 @@ fn reduced_at(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32, order: 
     reduced_ps
 }
 
+/// When the last gradient of a rank is reduced, in ps, if reductions begin together on all ranks.
+fn reduced_aligned(
+    plan: &JobPlan,
+    layout: &Layout,
+    rank: u32,
+    aligned: &AlignedReductions,
+    times: &[(u64, u64)],
+) -> u64 {
+    let mut reduced_ps = 0;
+    for (chunks, &(_, end)) in aligned.after.iter().zip(times) {
+        for &chunk in chunks {
+            reduced_ps = end.max(reduced_ps) + plan.grad_syncs[layout.virtual_stage(rank, chunk) as usize].ps;
+        }
+    }
+    reduced_ps
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -526,7 +567,14 @@ mod tests {
         let spent = vec![times; (l.pp * l.vpp) as usize];
         let nothing = vec![(0, 0); spent.len()];
         let sync = Sync::of(l);
-        let passes = Passes { spent: &spent, extra: &nothing, gathering: &nothing, sync, ready: &vec![0; spent.len()] };
+        let passes = Passes {
+            spent: &spent,
+            extra: &nothing,
+            gathering: &nothing,
+            slowed: &[],
+            sync,
+            ready: &vec![0; spent.len()],
+        };
         let t = timeline(l, &orders, &passes, message_ps);
         t.slots.iter().filter_map(|s| s.last()).map(|s| s.1).max().unwrap()
     }
@@ -648,6 +696,7 @@ mod tests {
                     gathered_bytes: 0,
                     messages: vec![(1.0, 1.0); n],
                     stretch: vec![(1.0, 1.0); n],
+                    grad_syncs: Vec::new(),
                     optimizer_ps: vec![0; pp as usize],
                     embedding_bytes: 0,
                 };

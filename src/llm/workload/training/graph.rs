@@ -3,6 +3,7 @@
 //! Layer: workload. Ranks of one pipeline stage do the same, so there are as many programs as pipeline ranks. If experts are loaded unevenly, every rank
 //! computes as long as the busiest one, because the others would wait for it at the next exchange.
 
+use super::aligned::AlignedReductions;
 use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads, stage_gather};
 use super::placement::{Purpose, RankPlacement};
 use super::plan::{Held, JobPlan, Sync, buckets};
@@ -242,6 +243,7 @@ impl Pen<'_, '_, '_> {
         let warmup = schedule.warmup as usize;
         let mut pairs = Vec::new();
         let slots = schedule.order();
+        let aligned = AlignedReductions::of(plan, layout, self.rank, &slots);
         let steady = warmup..slots.len() - warmup;
         for (number, slot) in slots.iter().enumerate() {
             let backward = slot.pass == PassKind::Backward;
@@ -260,8 +262,9 @@ impl Pen<'_, '_, '_> {
             if backward {
                 backwards[slot.chunk as usize] += 1;
                 let last = backwards[slot.chunk as usize] == layout.microbatches();
-                let reduce = sync.reduce_each || last;
-                self.stretch = backward_stretch * if reduce { reduces } else { 1.0 };
+                let reduce = (sync.reduce_each || last) && aligned.is_none();
+                let slowed = aligned.as_ref().map_or(1.0, |aligned| aligned.stretch[number]);
+                self.stretch = backward_stretch * slowed * if reduce { reduces } else { 1.0 };
                 self.backward(layers, PassKind::Backward, reduce && !sync.kept, gather);
                 self.stretch = 1.0;
                 if sync.kept && last {
@@ -274,6 +277,9 @@ impl Pen<'_, '_, '_> {
             }
             self.stretch = 1.0;
             self.send(stage, backward);
+            for &chunk in aligned.iter().flat_map(|aligned| &aligned.after[number]) {
+                self.reduce_chunk(chunk);
+            }
         }
         if pairs.len() == steady.len() / 2 {
             pairs.push(self.writer.next_op());
@@ -401,6 +407,16 @@ impl Pen<'_, '_, '_> {
             self.reduce(&plan.layers[l as usize].held);
         }
         self.pending.extend(std::mem::take(&mut self.reductions));
+    }
+
+    /// Reduces all gradients of a virtual stage, bucket by bucket, when the kernels so far are done.
+    fn reduce_chunk(&mut self, chunk: u32) {
+        let (plan, layout) = (self.plan, self.graph.layout);
+        let stage = &plan.stages[layout.virtual_stage(self.rank, chunk) as usize];
+        let reversed: Vec<u16> = stage.iter().rev().copied().collect();
+        for (_, held) in buckets(plan, &reversed, layout.bytes.grads, layout.bucket_bytes) {
+            self.reduce(&held);
+        }
     }
 
     /// Reduces a bucket when the kernels so far are done.

@@ -2,6 +2,7 @@
 //!
 //! Layer: workload. This is the entry point of training jobs. Inputs are checked here, and everything below relies on that.
 
+use super::aligned::is_aligned;
 use super::compose::compose;
 use super::error::TrainingError;
 use super::evaluate::{IterationBreakdown, breakdown, gather_comms, reduce_comms};
@@ -9,7 +10,7 @@ use super::graph::JobGraph;
 use super::machine::Machine;
 use super::other::{dlrm_plan, list_plan};
 use super::placement::RankPlacement;
-use super::plan::{Held, JobPlan, LayerPlan, Sync};
+use super::plan::{GradSync, Held, JobPlan, LayerPlan, Sync};
 use super::shard;
 use super::step::{Comm, PassStep, Price, share};
 use crate::collective::CollectiveOp;
@@ -128,6 +129,7 @@ fn plan(model: &Model, layout: &Layout, price: &Price) -> JobPlan {
         ModelFamily::Dlrm(dlrm) => dlrm_plan(dlrm, layout, price),
     };
     (plan.messages, plan.stretch) = stretch(&plan, layout, price);
+    plan.grad_syncs = grad_syncs(&plan, layout, price);
     plan.optimizer_ps = (0..layout.pp).map(|rank| optimizer_ps(&plan, layout, price, rank)).collect();
     plan
 }
@@ -181,6 +183,7 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
         gathered_bytes: if scattered { tokens * bytes_per_token } else { 0 },
         messages: Vec::new(),
         stretch: Vec::new(),
+        grad_syncs: Vec::new(),
         optimizer_ps: Vec::new(),
         embedding_bytes: 0,
     };
@@ -472,11 +475,19 @@ fn stretch(plan: &JobPlan, layout: &Layout, price: &Price) -> (Stretch, Stretch)
     };
     // The pass after which the gradients of weights are complete.
     let completing = if layout.schedule.splits_backward() { PassKind::WeightGrads } else { PassKind::Backward };
-    let sync_stretch = |stage: &Vec<u16>| {
+    let sync_stretch = |(number, stage): (usize, &Vec<u16>)| {
         let held = plan.held(stage);
+        let rank = layout.rank_of_stage(number as u32);
         let gathers = layout.overlap_param && (sync.gather_step || sync.gather_forward);
-        let forward = if gathers { sync_factor(stage, PassKind::Forward, gather_comms(layout, &held)) } else { 1.0 };
-        let reduces = layout.overlap_grad && !sync.kept;
+        let forward = if gathers {
+            let comms = gather_comms(layout, &held);
+            let comm_ps: u64 = comms.iter().map(|c| price.comm(c)).sum();
+            let idle_ps = idle_while_gathering(plan, layout, price, number as u32);
+            factor(stage, PassKind::Forward, comm_ps.saturating_sub(idle_ps), comms[0].op, comms[0].bytes)
+        } else {
+            1.0
+        };
+        let reduces = layout.overlap_grad && !sync.kept && !is_aligned(layout, rank);
         let backward = if reduces { sync_factor(stage, completing, reduce_comms(layout, &held)) } else { 1.0 };
         (forward, backward)
     };
@@ -489,7 +500,34 @@ fn stretch(plan: &JobPlan, layout: &Layout, price: &Price) -> (Stretch, Stretch)
         let message_factor = |pass| factor(stage, pass, message_ps, CollectiveOp::AllToAll, plan.message_bytes);
         (message_factor(PassKind::Forward), message_factor(PassKind::Backward))
     };
-    (plan.stages.iter().map(message).collect(), plan.stages.iter().map(sync_stretch).collect())
+    (plan.stages.iter().map(message).collect(), plan.stages.iter().enumerate().map(sync_stretch).collect())
+}
+
+/// The communication of gradients of each virtual stage of a plan.
+fn grad_syncs(plan: &JobPlan, layout: &Layout, price: &Price) -> Vec<GradSync> {
+    // A kernel that stands for the many kernels of a pass.
+    let kernel = Kernel::gemm(4096, 4096, 4096, Dtype::Bf16);
+    let one = |stage: &Vec<u16>| {
+        let comms = reduce_comms(layout, &plan.held(stage));
+        let ps = comms.iter().map(|c| price.comm(c)).sum();
+        let pass = plan.pass(stage, PassKind::Backward).compute.max(1);
+        let slowed = price.machine.kernels.stretched_ps(&kernel, pass, comms[0].op, comms[0].bytes, 1.0);
+        GradSync { ps, slowdown: slowed as f64 / pass as f64 }
+    };
+    plan.stages.iter().map(one).collect()
+}
+
+/// Time in ps in which the parameters of a virtual stage are gathered while its rank still waits for the pipeline to fill. Where virtual stages are interleaved,
+/// Megatron gathers the first of them on all ranks at once, as soon as an iteration begins (`align_param_gather`).
+fn idle_while_gathering(plan: &JobPlan, layout: &Layout, price: &Price, stage: u32) -> u64 {
+    if layout.vpp == 1 || layout.framework != Framework::Megatron || layout.schedule.splits_backward() {
+        return 0;
+    }
+    let rank = layout.rank_of_stage(stage);
+    let fills: u64 = (0..rank).map(|s| plan.pass(&plan.stages[s as usize], PassKind::Forward).total()).sum();
+    let before = plan.chunks(layout, rank).take((stage / layout.pp) as usize);
+    let began: u64 = before.flat_map(|s| gather_comms(layout, &plan.held(s))).map(|c| price.comm(&c)).sum();
+    fills.saturating_sub(began)
 }
 
 /// The numbers of tokens that go to each of the experts' ranks; empty if the load is even.

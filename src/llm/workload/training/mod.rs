@@ -3,6 +3,7 @@
 //! Layer: workload. `plan` describes a layer on a rank, `placement` the coordinates of ranks. Passes have the order of `model::pipeline`. `graph` writes
 //! programs, `evaluate` adds up times. Knows no network; [`CommCost`] gives the time of each communication alone.
 
+mod aligned;
 mod cluster;
 mod compose;
 mod error;

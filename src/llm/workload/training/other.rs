@@ -71,6 +71,7 @@ fn one_stage(layers: Vec<LayerPlan>) -> JobPlan {
         gathered_bytes: 0,
         messages: Vec::new(),
         stretch: Vec::new(),
+        grad_syncs: Vec::new(),
         optimizer_ps: Vec::new(),
         embedding_bytes: 0,
     }

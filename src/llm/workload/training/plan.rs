@@ -60,6 +60,15 @@ impl LayerPlan {
     }
 }
 
+/// Communication of the gradients of a virtual stage, as far as it concerns kernels at the same time.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct GradSync {
+    /// Its time in ps.
+    pub ps: u64,
+    /// Factor by which kernels take longer at the same time; at least 1.
+    pub slowdown: f64,
+}
+
 /// The plan of a job.
 #[derive(Clone, Debug)]
 pub(super) struct JobPlan {
@@ -75,6 +84,8 @@ pub(super) struct JobPlan {
     /// Factor by which the kernels of a pass take longer if gradients are reduced, or parameters gathered, at the same time: by virtual stage, forward and
     /// backward; at least 1.
     pub stretch: Vec<(f64, f64)>,
+    /// Communication of the gradients of each virtual stage.
+    pub grad_syncs: Vec<GradSync>,
     /// Time of the optimizer step of each pipeline rank, in ps.
     pub optimizer_ps: Vec<u64>,
     /// Bytes of gradients of the shared embedding; 0 if stages do not share it.
