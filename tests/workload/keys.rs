@@ -67,6 +67,7 @@ fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
         (KeyId::Dp, "16"),
     ]);
     all.push([MODEL, &[(KeyId::Kernels, "k.csv")]].concat());
+    all.push([MODEL, &[(KeyId::Classes, "first,1")]].concat());
     all.push([MODEL, &[(KeyId::SequenceParallel, "false")]].concat());
     all.push([MODEL, &[(KeyId::Mode, "flow")]].concat());
     all.push([MODEL, &[(KeyId::Recompute, "selective")]].concat());
@@ -132,10 +133,11 @@ fn typed(values: &Values) -> Option<String> {
     let c = Config::new(values.clone(), Path::new("/"), 1).ok()?;
     let transport = c.transport(400_000_000_000).ok()?;
     Some(format!(
-        "{:?} {:?} {:?} {transport:?} {} {} {}",
+        "{:?} {:?} {:?} {:?} {transport:?} {} {} {}",
         c.cluster,
         c.topology,
         c.workload,
+        c.classes,
         c.fresh_qp(),
         c.jitter_seed(),
         c.traffic_seed()

@@ -92,6 +92,12 @@ const KNOBS: &[Knob] = &[
     ("workload.bytes", "incast", &["workload.fan_in=3"], "300000"),
     ("workload.ranks", "all-reduce", &[], "4"),
     ("workload.fan_in", "incast", &["workload.fan_in=3"], "4"),
+    (
+        "workload.class",
+        "incast",
+        &["workload.fan_in=3", "workload.bytes=4000000", "transport.classes=a,b lossy", "topology.buffer_mib=1"],
+        "b",
+    ),
     ("workload.receivers", "incast", &["workload.fan_in=3"], "2"),
     ("workload.stride", "ring", &[], "3"),
     ("workload.load", "poisson", &[], "0.3"),
