@@ -1,7 +1,7 @@
 // Traffic classes at a link end: where their queues are, and which class sends next (twin: `src/engine/cpu/classes.rs`).
 
-// Largest number of traffic classes.
-const MAX_CLASSES: u32 = 8u;
+// Largest number of traffic classes: as many as a packet can name.
+const MAX_CLASSES: u32 = META_CLASS_MASK + 1u;
 
 // Whether the experiment has several traffic classes.
 fn has_classes() -> bool {

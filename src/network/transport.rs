@@ -343,7 +343,7 @@ impl Transport {
     pub fn lossless_classes(&self) -> u64 {
         match self.classes.as_slice() {
             [] => u64::from(self.pfc),
-            classes => classes.iter().filter(|class| class.lossless).count() as u64,
+            classes => classes.iter().filter(|class| self.pfc && class.lossless).count() as u64,
         }
     }
 

@@ -77,6 +77,8 @@ fn a_pause_of_one_class_does_not_stop_another() {
 fn a_class_without_packets_is_noted_and_a_number_beyond_the_last_class_is_refused() {
     let (_, said) = run_flows(3, &TWO_TO_ONE, "transport.classes = [\"a\", \"b\", \"c\"]\n");
     assert!(said.contains("nothing is sent in these classes of transport.classes: c;"), "{said}");
+    let (_, said) = run_flows(3, &TWO_TO_ONE, "transport.classes = [\"a for dp\", \"b\"]\n");
+    assert!(said.contains("`for` in transport.classes has no effect here"), "{said}");
     let sweep = "name = \"beyond\"\n[base]\ncluster = { gpus = 2, gpus_per_server = 1 }\n\
          workload = { kind = \"flows\", path = \"flows.txt\", start_unit = \"ns\" }\ntransport.classes = \"a,b\"\n";
     let folder = Folder::new(&[("flows.txt", "1\n0 1 5 100 4096 0\n"), ("sweep.toml", sweep)]);

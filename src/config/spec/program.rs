@@ -429,13 +429,16 @@ fn analytic(text: &str) -> Result<Analytic, Conflict> {
     Ok(out)
 }
 
+/// Dimensions of a program's messages, in the order of their numbers.
+pub(super) const DIMENSIONS: [&str; 6] = ["tp", "pp", "dp", "ep", "cp", "other"];
+
 /// Reads `workload.flow_weights`.
 fn weights(text: &str) -> Result<[u32; 6], Conflict> {
     let wrong = |why: String| Conflict { job: None, key: KeyId::FlowWeights, why };
     let mut weight_of: [Option<u32>; 6] = [None; 6];
     for part in text.split([',', ' ']).filter(|part| !part.is_empty()) {
         let weight = part.split_once(':').and_then(|(dim, weight)| {
-            let dim_idx = ["tp", "pp", "dp", "ep", "cp", "other"].iter().position(|name| *name == dim)?;
+            let dim_idx = DIMENSIONS.iter().position(|name| *name == dim)?;
             Some((dim_idx, weight.parse::<u32>().ok().filter(|weight| (1..=MAX_WEIGHT).contains(weight))?))
         });
         let Some((dim_idx, weight)) = weight else {

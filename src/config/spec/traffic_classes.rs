@@ -4,12 +4,11 @@
 
 use super::error::Conflict;
 use super::key_id::KeyId;
+use super::program::DIMENSIONS;
 use super::value::Values;
 use hyperfold_network::routing::{PolicyKeys, routing_policy};
 use hyperfold_network::transport::TrafficClass;
 
-/// Dimensions of a program's messages, in the order of their numbers.
-const DIMENSIONS: [&str; 6] = ["tp", "pp", "dp", "ep", "cp", "other"];
 /// Largest weight of a class (our choice: more would let one class send for longer than a queue lasts).
 const MAX_WEIGHT: u32 = 100;
 /// Highest priority: a frame has three bits for it.
@@ -61,7 +60,8 @@ impl TrafficClasses {
                 );
             }
             if let Some(dim) = (0..6).find(|&d| class.dimensions[d] && classes.iter().any(|c| c.dimensions[d])) {
-                let why = format!("`{entry}`: another class is for {} already", DIMENSIONS[dim]);
+                let why =
+                    format!("`{entry}`: another class is for {} already; a dimension belongs to one", DIMENSIONS[dim]);
                 return fail(KeyId::Classes, why);
             }
             classes.push(class);
@@ -89,6 +89,11 @@ impl TrafficClasses {
     /// Whether switches drop packets of some class.
     pub fn has_lossy(&self) -> bool {
         self.classes.iter().any(|class| class.lossy)
+    }
+
+    /// Whether some class is `for` a dimension.
+    pub fn has_dimensions(&self) -> bool {
+        self.classes.iter().any(|class| class.dimensions.contains(&true))
     }
 
     /// Number of classes; 0: there is one, which has no name.

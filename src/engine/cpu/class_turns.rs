@@ -6,8 +6,8 @@ use super::key::EventKey;
 use super::sending::{look_again, may_send, remove_finished, send_data, transmit};
 use hyperfold_columns::{FlowIdx, NEVER, NONE, NicIdx, PacketIdx, Tables, cc, meta, mode, qp};
 
-/// Largest number of traffic classes.
-const MAX_CLASSES: usize = 8;
+/// Largest number of traffic classes: as many as a packet can name.
+const MAX_CLASSES: usize = meta::CLASS_MASK as usize + 1;
 
 /// Lets NIC `n` send one packet of the class whose turn it is: an ACK first, else data of its next queue pair. If no class can send, it sets a timer.
 /// PRECONDITION: its transmitter is free, and its link is up.

@@ -206,6 +206,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     notes.extend(sampled_packets(config, job.is_some()));
     notes.extend(several_paths(config, &paths));
     notes.extend(unused_classes(config, &packet_flows));
+    notes.extend(classes_of_no_dimension(config, job.is_some()));
     notes.extend(even_shares(config, &transport, &paths));
     if !config.is_flow_level() {
         notes.extend(marking::unmarked(&network, &transport, first_host_rate(&network), &paths));
@@ -385,6 +386,15 @@ fn sparse_answers(transport: &Transport, own: &[RttWindow]) -> Option<String> {
              (transport.rto_us) again and again; use a shorter interval",
             transport.ack_interval
         )
+    })
+}
+
+/// Returns a note if traffic classes are `for` dimensions, and nothing that is sent has one.
+fn classes_of_no_dimension(config: &Config, has_program: bool) -> Option<String> {
+    (config.classes.has_dimensions() && !has_program).then(|| {
+        "`for` in transport.classes has no effect here: flows and generated traffic are of no dimension; workload.class, or the priorities of a flow file, say \
+         of which class they are"
+            .to_string()
     })
 }
 

@@ -9,14 +9,14 @@ use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use hyperfold_columns::{
     ClassQueue, EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx,
     OwnedTables, Packet, PacketDetails, PacketIdx, PathSpan, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT,
-    SHARED_HEADER, Switch, SwitchIdx, TableChange, TaskIdx, TimeSeries, Wire, mode, psn, task,
+    SHARED_HEADER, Switch, SwitchIdx, TableChange, TaskIdx, TimeSeries, Wire, meta, mode, psn, task,
 };
 use hyperfold_config::spec::SeriesKeys;
 use hyperfold_engine::{grow, stops};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::changes::NetworkChange;
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind};
-use hyperfold_network::transport::{Cc, Transport, psn_range};
+use hyperfold_network::transport::{Cc, TrafficClass, Transport, psn_range};
 
 use crate::setup::error::BuildError;
 use crate::tables::build_joined;
@@ -169,6 +169,7 @@ fn psn_bits(t: &mut OwnedTables, tr: &Transport) -> Result<(), BuildError> {
 
 /// Fills the queues of traffic classes: one for each link end and class.
 fn class_queues(t: &mut OwnedTables, tr: &Transport) {
+    const { assert!(TrafficClass::MOST == meta::CLASS_MASK as usize + 1) };
     t.exps[0].class_n = tr.classes.len() as u32;
     let ends = t.nics.len() + t.ports.len();
     budget::announce_rows::<ClassQueue>("queues of traffic classes", (ends * tr.classes.len()) as u64);

@@ -5,8 +5,8 @@
 //! it holds, knows nothing of classes.
 
 use super::mmu::{SharedBuffer, push_frame, shared_part};
-use crate::cpu::classes::{choose_class, class_of, class_queue};
-use hyperfold_columns::{Exp, PacketIdx, PortIdx, SHARED_HEADER, SwitchIdx, Tables, meta, mode};
+use crate::cpu::classes::{choose_class, class_of, class_queue, has_classes};
+use hyperfold_columns::{Exp, PacketIdx, PortIdx, SHARED_HEADER, SwitchIdx, Tables, meta};
 
 /// Index of the shared word with the bytes of `class` that `port` has taken in and its switch still holds, without headroom.
 #[inline]
@@ -200,5 +200,5 @@ impl SharedBuffer {
 /// Number of rows that a switch with `port_n` ports may pause by themselves: its ports, or each class of each port.
 #[inline]
 pub fn pausable(e: &Exp, port_n: u32) -> u32 {
-    if e.modes & mode::CLASSES == 0 { port_n } else { port_n * e.class_n }
+    if has_classes(e) { port_n * e.class_n } else { port_n }
 }
