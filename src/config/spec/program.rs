@@ -14,6 +14,7 @@ use super::keys::KEYS;
 use super::lookup::key;
 use super::scale::{PPM, scaled};
 use super::serving::Serving;
+use super::traffic_classes::DIMENSIONS;
 use super::training::Training;
 use super::value::{Value, Values};
 use hyperfold_base::index_list::parse_part;
@@ -428,9 +429,6 @@ fn analytic(text: &str) -> Result<Analytic, Conflict> {
     }
     Ok(out)
 }
-
-/// Dimensions of a program's messages, in the order of their numbers.
-pub(super) const DIMENSIONS: [&str; 6] = ["tp", "pp", "dp", "ep", "cp", "other"];
 
 /// Reads `workload.flow_weights`.
 fn weights(text: &str) -> Result<[u32; 6], Conflict> {

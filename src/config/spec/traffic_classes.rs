@@ -4,11 +4,12 @@
 
 use super::error::Conflict;
 use super::key_id::KeyId;
-use super::program::DIMENSIONS;
 use super::value::Values;
 use hyperfold_network::routing::{PolicyKeys, routing_policy};
 use hyperfold_network::transport::TrafficClass;
 
+/// Dimensions of a program's messages, in the order of their numbers.
+pub(super) const DIMENSIONS: [&str; 6] = ["tp", "pp", "dp", "ep", "cp", "other"];
 /// Largest weight of a class (our choice: more would let one class send for longer than a queue lasts).
 const MAX_WEIGHT: u32 = 100;
 /// Highest priority: a frame has three bits for it.
