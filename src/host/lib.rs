@@ -39,7 +39,7 @@ pub use outcomes::series_outcome::{FlowSampleOutcome, LinkSampleOutcome, SeriesO
 pub use programs::class_program::{ClassProgram, queue_pairs};
 pub use programs::job_cache::{cached_job_bytes, experiments_begin_anew, forget_jobs};
 pub use programs::join_graphs::add_tasks;
-pub use programs::plan_cache::forget_plans;
+pub use programs::plans::plan_cache::forget_plans;
 pub use programs::traffic::QP_DPORT;
 pub use programs::training::TrainingSetup;
 pub use setup::error::{BuildError, JobError, PrepareError, SetupError};

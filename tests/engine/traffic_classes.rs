@@ -34,7 +34,7 @@ fn network(n_hosts: u32, n_switches: u32, links: &[(u32, u32, u64)]) -> Network 
         ranks: (0..n_hosts).collect(),
         nvlink: None,
         switch_names: SwitchNames::ById,
-        slow_arcs: Vec::new(),
+        ..Network::default()
     }
 }
 

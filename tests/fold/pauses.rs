@@ -119,7 +119,7 @@ fn incast_beside_rails(cc: Cc, pfc: bool, shared: u64) -> gpu_graphs::Graph {
         ranks: (0..HOSTS).collect(),
         nvlink: None,
         switch_names: SwitchNames::ById,
-        slow_arcs: Vec::new(),
+        ..Network::default()
     };
     let mut graph = TaskGraph::default();
     let post = |graph: &mut TaskGraph, qp: u32, bytes: u64, after: Option<u32>| {

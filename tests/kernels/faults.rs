@@ -52,7 +52,7 @@ fn a_link_between_two_hosts_is_a_race() {
         ranks: vec![0, 1],
         nvlink: None,
         switch_names: SwitchNames::ById,
-        slow_arcs: Vec::new(),
+        ..Network::default()
     };
     let flow = |id: u32, src_rank, dst_rank| Flow {
         id,

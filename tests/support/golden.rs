@@ -174,7 +174,7 @@ fn network(path: &Path) -> Network {
         .map(|r| Link { a: parse(&r[0]), b: parse(&r[1]), rate_bps: rate(&r[2]), delay_ps: delay(&r[3]) })
         .collect();
     assert_eq!(links.len(), n_links, "{}: number of links", path.display());
-    Network { nodes, links, ranks, nvlink: None, switch_names: SwitchNames::ById, slow_arcs: Vec::new() }
+    Network { nodes, links, ranks, nvlink: None, ..Network::default() }
 }
 
 fn rate(word: &str) -> u64 {

@@ -126,7 +126,7 @@ fn network() -> Network {
         ranks: (0..HOSTS).collect(),
         nvlink: None,
         switch_names: SwitchNames::ById,
-        slow_arcs: Vec::new(),
+        ..Network::default()
     }
 }
 

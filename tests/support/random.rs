@@ -355,7 +355,7 @@ pub fn network(rng: &mut Rng, clock_ps: u64) -> Network {
         ranks: (host0..host0 + n_hosts).collect(),
         nvlink: None,
         switch_names: SwitchNames::ById,
-        slow_arcs: Vec::new(),
+        ..Network::default()
     }
 }
 
@@ -410,7 +410,7 @@ pub fn several_ways(rng: &mut Rng, clock_ps: u64) -> Network {
         ranks: (0..n_hosts).collect(),
         nvlink: None,
         switch_names: SwitchNames::ById,
-        slow_arcs: Vec::new(),
+        ..Network::default()
     }
 }
 

@@ -218,7 +218,7 @@ impl<'a> MessageEstimate<'a> {
             (Work::Message { qp, .. }, EdgeMoment::Done) => self.graph.qps[qp as usize].src,
             (Work::Delay, _) => t.rank,
         };
-        self.r.network.ranks[rank as usize]
+        self.r.network.host_of(rank).expect("tasks belong to ranks of the network")
     }
 
     fn follow(&mut self, i: u32, when: EdgeMoment, now_ps: u64) {

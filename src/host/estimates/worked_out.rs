@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use crate::outcomes::breakdown::{self, Breakdown};
 use crate::outcomes::outcome::Iteration;
-use crate::programs::planner::is_analytic;
+use crate::programs::plans::planner::is_analytic;
 use hyperfold_config::spec;
 use hyperfold_llm::workload::Representatives;
 use hyperfold_llm::workload::lower::{Lowering, Planner, SteadyPairs, solved_ops};

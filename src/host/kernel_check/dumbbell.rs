@@ -112,7 +112,7 @@ pub fn dumbbell() -> Network {
         ranks: (0..HOSTS).collect(),
         nvlink: None,
         switch_names: SwitchNames::ById,
-        slow_arcs: Vec::new(),
+        ..Network::default()
     }
 }
 

@@ -11,7 +11,7 @@ use hyperfold_llm::workload::serving::{BoundTimes, PoolRole};
 
 use crate::outcomes::breakdown::Breakdown;
 use crate::outcomes::series_outcome::SeriesOutcome;
-use crate::programs::planner::LongestCollective;
+use crate::programs::plans::planner::LongestCollective;
 
 /// The outcome of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use hyperfold_base::budget;
 use hyperfold_config::spec::{self, Compute, Config};
-use hyperfold_llm::collective::{Arch, CollectiveSystem, Env, InsideLink, Overheads, message_overheads};
+use hyperfold_llm::collective::{Arch, CollectiveSystem, Env, InsideLink, Overheads, SwitchDelays, message_overheads};
 use hyperfold_llm::compute::{Dtype, Gpu, Slowdown, Timing};
 use hyperfold_llm::model::model_flops;
 use hyperfold_llm::workload::dag::read_dag;
@@ -26,7 +26,9 @@ use crate::outcomes::outcome::Iteration;
 use crate::programs::benchmark::{benchmark, bus_factor};
 use crate::programs::job_key::{JobKey, payload_share};
 use crate::programs::kernel_times::factor_q32;
-use crate::programs::planner::{ClusterPlanner, CollectiveNetwork, Environments, LongestCollective, is_analytic};
+use crate::programs::plans::planner::{
+    ClusterPlanner, CollectiveNetwork, Environments, LongestCollective, is_analytic,
+};
 use crate::programs::serving::{self, Served, ServingJob};
 use crate::programs::training::{self as setup, TrainingSetup};
 use crate::setup::error::{JobError, PrepareError, SetupError};
@@ -155,6 +157,8 @@ pub(crate) fn job_of_length(
         } else {
             config.cluster.nic_ports
         },
+        switches: (net.may_reduce && servers::reduces_packets(config))
+            .then(|| (net, SwitchDelays { hop_ps: config.topology.link_delay_ps, reduce_ps: net.min_delay_ps() })),
     };
     let message = Overheads::each(c.start_overhead_ps + c.work_queue_latency_ps);
     let p2p_overheads = match c.measured_overhead {
@@ -185,6 +189,7 @@ pub(crate) fn job_of_length(
         analytic_p2p: &analytic_p2p,
         rendezvous_ps: (c.rendezvous_ps > 0).then_some(c.rendezvous_ps),
         local_ps: config.cluster.nvlink_latency_ps.max(1),
+        reduce_ps: net.min_delay_ps(),
         p2p_overheads,
         qps_per_connection: c.qps_per_connection,
         weight: &|dim| if config.is_flow_level() { c.weights[dim as usize] } else { 1 },

@@ -5,6 +5,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::estimates::worked_out::RanksWithTasks;
+use crate::setup::servers::reduces_packets;
 use hyperfold_config::spec::{
     Compute, Config, Conflict, Joining, Named, ProgramSpec, RequestSource, SlowdownChoice, Source, TopologyKind,
 };
@@ -21,7 +22,7 @@ struct JobInputs {
     jitter_seed: u64,
     ranks: Vec<(NodeIdx, u32)>,
     nvlink: Option<NvLink>,
-    /// Links of the first server's hosts: the part of the network that cost models know.
+    /// Links of the first server's hosts: the part of the network that cost models know. All links where switches may reduce.
     links: Vec<Link>,
 }
 
@@ -54,6 +55,8 @@ impl JobKey {
         let server = |host: NodeIdx| net.nodes[host as usize].server;
         let first = net.ranks.first().map(|&h| server(h));
         let is_first_servers = |l: &&Link| Some(server(l.a)) == first || Some(server(l.b)) == first;
+        // Where switches reduce, the network decides which.
+        let whole_network = net.may_reduce && reduces_packets(config);
         let from_file = matches!(config.topology.kind, TopologyKind::File { .. });
         // Requests are drawn at random, too.
         let serves = matches!(program.source, Source::Inference(_));
@@ -66,7 +69,7 @@ impl JobKey {
             jitter_seed: if program.compute.jitter_ppm > 0 || serves { config.jitter_seed() } else { 0 },
             ranks: net.ranks.iter().map(|&h| (h, server(h))).collect(),
             nvlink: net.nvlink,
-            links: net.links.iter().filter(is_first_servers).cloned().collect(),
+            links: net.links.iter().filter(|l| whole_network || is_first_servers(l)).cloned().collect(),
         };
         let payload_share = Some(payload_share(config, program, config.topology.link_bps)?);
         Ok(Some(JobKey { number: inputs.number(), inputs, scale_ppm, payload_share }))

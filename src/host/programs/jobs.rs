@@ -15,7 +15,7 @@ use crate::setup::placement::{Wanted, gpu_list, place};
 use crate::setup::servers::Described;
 use hyperfold_config::spec::{Config, JobSection, JobsSection, KeyId, RunningJobs, WorkloadSection};
 use hyperfold_llm::workload::Flow;
-use hyperfold_network::topology::{Network, Node};
+use hyperfold_network::topology::{Network, Node, Reducer};
 
 /// One of several jobs, placed on its GPUs.
 #[derive(Clone, Debug)]
@@ -150,6 +150,7 @@ fn join_all(lowered: Vec<Lowered>, running: RunningJobs, has: u32) -> JoinedJobs
     let first_qp_id: u32 = lowered.iter().map(|l| l.flows.len() as u32).sum();
     let (mut next_flow, mut next_qp, mut next_message) = (0u32, first_qp_id, first_qp_id);
     let (mut plain, mut pairs, mut parts, mut placed) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let mut reducers: Vec<Reducer> = Vec::new();
     for (j, Lowered { section, gpus, program, flows }) in lowered.into_iter().enumerate() {
         // A job that shares GPUs has ports of its own; else its flows would all take the same paths as the others'.
         let own_ports = if section.background { 1 + j as u16 } else { 0 };
@@ -176,7 +177,8 @@ fn join_all(lowered: Vec<Lowered>, running: RunningJobs, has: u32) -> JoinedJobs
                 ..flow
             }));
             if let Some(program) = &program {
-                let gpu_of = |rank: u32| job.gpus[rank as usize];
+                let gpus = joined_ranks(&job.gpus, program, &mut reducers, has);
+                let gpu_of = |rank: u32| gpus[rank as usize];
                 let place = |qp: Flow| Flow {
                     id: next_qp + qp.id,
                     src_rank: gpu_of(qp.src_rank),
@@ -186,19 +188,32 @@ fn join_all(lowered: Vec<Lowered>, running: RunningJobs, has: u32) -> JoinedJobs
                 let first = pairs.len() as u32;
                 pairs.extend(queue_pairs(program, &section.classes).into_iter().map(place));
                 job.qps = first..first + n_qps;
-                parts.push(JobPart { job: Arc::clone(program), gpus: job.gpus.clone(), start_ps: job.start_ps });
+                parts.push(JobPart { job: Arc::clone(program), gpus, start_ps: job.start_ps });
             }
             placed.push(job);
         }
         (next_flow, next_qp, next_message) = (next_flow + n_plain, next_qp + n_qps, next_message + n_messages);
     }
-    let joined = (!parts.is_empty()).then(|| join(&parts, has));
+    let joined = (!parts.is_empty()).then(|| join(&parts, has, reducers));
     if let Some(joined) = &joined {
         let programs = placed.iter_mut().filter(|job| job.program.is_some());
         programs.zip(&joined.tasks).for_each(|(job, tasks)| job.tasks = tasks.clone());
     }
     plain.append(&mut pairs);
     JoinedJobs { flows: plain, first_qp_id, job: joined.map(|j| Arc::new(j.job)), placed }
+}
+
+/// Ranks of a job in the joined one: its GPUs, then its reducers, which follow the `has` GPUs of the network. Jobs share reducers, which are added to `reducers`.
+fn joined_ranks(gpus: &[u32], program: &Job, reducers: &mut Vec<Reducer>, has: u32) -> Vec<u32> {
+    let mut ranks = gpus.to_vec();
+    for reducer in &program.graph.reducers {
+        let known = reducers.iter().position(|other| other == reducer);
+        if known.is_none() {
+            reducers.push(*reducer);
+        }
+        ranks.push(has + known.unwrap_or(reducers.len() - 1) as u32);
+    }
+    ranks
 }
 
 impl PlacedJob {

@@ -10,8 +10,9 @@ use hyperfold_llm::workload::program::{Group, OpKind, Program, Rank, Workload};
 use hyperfold_llm::workload::tasks::{
     Edge, GraphTask, JoinedCollective, JoinedQueuePairs, OpTasks, QueuePair, Target, TaskGraph, Work,
 };
+use hyperfold_network::topology::Reducer;
 
-/// A job, the GPUs of its ranks, and its start time.
+/// A job, the GPUs of its ranks and the joined ranks of its reducers behind them, and its start time.
 pub(crate) struct JobPart {
     pub job: Arc<Job>,
     pub gpus: Vec<u32>,
@@ -25,9 +26,9 @@ pub(crate) struct Joined {
     pub tasks: Vec<Range<u32>>,
 }
 
-/// Joins the jobs of a network of `gpus` GPUs. The tasks of parts lie one behind the other, in the order of parts; the tasks that delay their starts follow.
-pub(crate) fn join(parts: &[JobPart], gpus: u32) -> Joined {
-    let mut graph = TaskGraph { ops: vec![Vec::new(); gpus as usize], ..TaskGraph::default() };
+/// Joins the jobs of a network of `gpus` GPUs; `reducers` are those of all of them. The tasks of parts lie one behind the other, in the order of parts; the tasks that delay their starts follow.
+pub(crate) fn join(parts: &[JobPart], gpus: u32, reducers: Vec<Reducer>) -> Joined {
+    let mut graph = TaskGraph { ops: vec![Vec::new(); gpus as usize], reducers, ..TaskGraph::default() };
     let mut workload = Workload { programs: vec![Program::default()], ..Workload::default() };
     workload.ranks = vec![Rank { program: 0, groups: Vec::new() }; gpus as usize];
     let mut tasks = Vec::with_capacity(parts.len());

@@ -120,6 +120,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         nvlink_as_packets(&mut network, servers::links_of_mesh(config, described.as_ref()) > 1);
     }
     network.slow_arcs = slow_arcs(config, &network)?;
+    network.may_reduce = true;
     let JoinedJobs { flows, first_qp_id, job, placed } = match (&config.workload, &config.jobs) {
         (WorkloadSection::Program(program), _) => {
             let mut job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut notes)?;
@@ -140,6 +141,9 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
             JoinedJobs { first_qp_id: flows.len() as u32, flows, job: None, placed: Vec::new() }
         }
     };
+    if let Some(job) = &job {
+        network.add_reducers(&job.graph.reducers);
+    }
     budget::doing("paths");
     let mut transport = config.transport(first_host_rate(&network))?;
     let router = Router::new(&network);
@@ -321,9 +325,9 @@ fn inside_servers(config: &Config, network: &Network, sends: bool, no_packets: b
 
 /// Returns the path over the server's own switch if NVLink carries packets. Two switches may join two GPUs equally well, so routing alone would not choose it.
 fn inside_path(net: &Network, flow: &Flow) -> Option<FlowPaths> {
-    let (a, b) = (net.ranks[flow.src_rank as usize], net.ranks[flow.dst_rank as usize]);
+    let (a, b) = (net.host_of(flow.src_rank)?, net.host_of(flow.dst_rank)?);
     let server = net.nodes[a as usize].server;
-    if a == b || net.nodes[b as usize].server != server {
+    if a == b || net.nodes[b as usize].server != server || server == u32::MAX {
         return None;
     }
     // Only a server's own switch has the server's number.

@@ -318,6 +318,11 @@ fn program(config: &Config) -> Option<&spec::ProgramSpec> {
     }
 }
 
+/// Whether switches may reduce what crosses them as packets: those of the network, or those inside servers.
+pub(crate) fn reduces_packets(config: &Config) -> bool {
+    reduces(config) || config.cluster.nvlink_packets
+}
+
 /// Whether the network's switches reduce: only if the configuration asks for it, since few networks can.
 fn reduces(config: &Config) -> bool {
     let Some(c) = program(config).map(|p| &p.communication) else { return false };

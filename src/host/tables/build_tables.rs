@@ -225,7 +225,7 @@ impl Ends {
             }
         };
         for (v, node) in net.nodes.iter().enumerate() {
-            if node.kind == NodeKind::Host {
+            if node.is_end() {
                 add(v, &mut arcs);
             }
         }
@@ -245,7 +245,8 @@ impl Ends {
     /// would ever happen, and steps look at all rows.
     fn of_tasks(net: &Network, case: &GraphCase) -> Self {
         let mut owns = vec![false; net.nodes.len()];
-        case.graph.tasks.iter().for_each(|t| owns[net.ranks[t.rank as usize] as usize] = true);
+        let host_of = |rank: u32| net.host_of(rank).expect("tasks belong to ranks of the network");
+        case.graph.tasks.iter().for_each(|t| owns[host_of(t.rank) as usize] = true);
         let first = |out: &[ArcIdx]| out.iter().copied().find(|&arc| net.is_packet_link(net.arc_link(arc)));
         let out = net.out_arcs();
         let arcs: Vec<ArcIdx> = (0..owns.len()).filter(|&v| owns[v]).filter_map(|v| first(&out[v])).collect();
@@ -257,14 +258,15 @@ impl Ends {
     }
 }
 
-/// Returns the NIC that runs each rank's tasks: the first NIC of its host.
+/// Returns the NIC that runs each rank's tasks, those of reducers after those of GPUs: the first NIC of its host.
 fn owners(net: &Network, ends: &Ends) -> Vec<NicIdx> {
     let mut first = vec![NicIdx::NONE; net.nodes.len()];
     for (nic, &arc) in ends.arcs[..ends.n_nics as usize].iter().enumerate() {
         let first_nic = &mut first[net.arc_from(arc) as usize];
         *first_nic = (*first_nic).min(NicIdx::new(nic));
     }
-    net.ranks.iter().map(|&host| first[host as usize]).collect()
+    let hosts = net.ranks.iter().copied().chain(net.reducers.iter().map(|&(node, _)| node));
+    hosts.map(|host| first[host as usize]).collect()
 }
 
 fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
@@ -378,7 +380,11 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
         }
         let classes = tr.classes.len().max(1) as u64;
         let fixed = headrooms + classes * n as u64 * tr.reserve_bytes as u64;
-        let buffer = tr.tier_buffers.map_or(tr.buffer_bytes, |buffers| buffers.of(tiers[node as usize], top));
+        let mut buffer = tr.tier_buffers.map_or(tr.buffer_bytes, |buffers| buffers.of(tiers[node as usize], top));
+        // Links inside a server give credit for what their switch has room for, so it always holds what is in flight.
+        if net.nodes[node as usize].server != u32::MAX && fixed > buffer {
+            buffer += fixed;
+        }
         // A switch that no packet crosses needs no buffer.
         let shares_buffer = tr.port_queue_per_100g == 0;
         if fixed > buffer && shares_buffer && !case.flows.is_empty() && !case.options.flow_level {

@@ -5,7 +5,7 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
-use super::build::Shape;
+use super::build::{ReducingSwitches, Shape};
 use super::communicator::Communicator;
 use super::nccl::{Protocol, hop_latencies_us};
 use super::physics::point_latencies_us;
@@ -70,6 +70,17 @@ pub struct IdleMachine<'a> {
     pub rendezvous_ps: u64,
     /// Software overhead in ps that the user gave for each message.
     pub message_ps: u64,
+    /// Switches that reduce, and how long their messages are under way; `None`: none do.
+    pub switches: Option<(&'a ReducingSwitches, SwitchDelays)>,
+}
+
+/// Delays of messages to and from switches that reduce, on an idle network.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SwitchDelays {
+    /// Time in ps over a link between a NIC or a switch and a switch.
+    pub hop_ps: u64,
+    /// Time in ps between a switch and the part of it that reduces, and from the last arrival there until the sum leaves.
+    pub reduce_ps: u64,
 }
 
 /// Maximum number of transfers of a schedule whose overheads are fitted. Larger schedules use NCCL's latencies unchanged. Our choice: a fit of so many takes
@@ -97,31 +108,53 @@ impl<K: std::hash::Hash + Eq> FreeAt<K> {
 }
 
 impl IdleMachine<'_> {
+    /// Server that each switch is in; `None`: it lies between servers.
+    fn servers_of_switches(&self) -> Vec<Option<u32>> {
+        let Some((switches, _)) = self.switches else { return Vec::new() };
+        let mut servers = vec![None; switches.n as usize];
+        for (&switch, members) in switches.inside.iter().zip(self.shape.by_server()) {
+            servers[switch as usize] = members.first().map(|&m| self.shape.members[m as usize].0);
+        }
+        servers
+    }
+
     /// Time in ps from the last member's arrival until all members have everything.
     pub fn time_ps(&self, schedule: &Schedule, protocol: Protocol, overheads: &Overheads) -> u64 {
         let n = schedule.transfers.len();
         let mut waits: Vec<u32> = schedule.transfers.iter().map(|t| t.after_n).collect();
-        // For each transfer, the transfers that wait for it: a linked list through the places of `schedule.after`.
+        // For each transfer, the transfers that wait for it: a linked list through the places of `schedule.after`. Of copies the first stands for all.
         let mut first = vec![u32::MAX; n];
         let mut next = vec![u32::MAX; schedule.after.len()];
         let mut waiting = vec![0u32; schedule.after.len()];
-        for (k, t) in schedule.transfers.iter().enumerate() {
+        let mut k = 0;
+        while k < n {
+            let t = &schedule.transfers[k];
             for place in t.after_first..t.after_first + t.after_n {
                 let awaited = schedule.after[place as usize] as usize;
                 waiting[place as usize] = k as u32;
                 next[place as usize] = first[awaited];
                 first[awaited] = place;
             }
+            k = schedule.copies_end(k);
         }
         let overheads_per_message = overheads.plus(self.message_ps);
         let begin = self.rendezvous_ps + overheads.start_ps;
+        let servers_of_switches = self.servers_of_switches();
+        let delays = self.switches.map_or(SwitchDelays::default(), |(_, delays)| delays);
         let crosses_network = |k: usize| {
             let t = &schedule.transfers[k];
-            let server = |m: u32| self.shape.members[m as usize].0;
-            server(t.from) != server(t.to)
+            let server = |m: u32| match m.checked_sub(schedule.n) {
+                None => Some(self.shape.members[m as usize].0),
+                Some(switch) => servers_of_switches[switch as usize],
+            };
+            server(t.from) != server(t.to) || server(t.from).is_none()
         };
-        let cost =
-            |k: usize| if crosses_network(k) { overheads_per_message.net_ps } else { overheads_per_message.inside_ps };
+        let cost = |k: usize| match crosses_network(k) {
+            // Switches have no software. Their sums take a moment.
+            _ if schedule.transfers[k].from >= schedule.n => delays.reduce_ps,
+            true => overheads_per_message.net_ps,
+            false => overheads_per_message.inside_ps,
+        };
         let mut ready: BinaryHeap<Reverse<(u64, u32)>> = BinaryHeap::new();
         let mut arrived = vec![begin; n];
         ready.extend((0..n).filter(|&k| waits[k] == 0).map(|k| Reverse((begin + cost(k), k as u32))));
@@ -134,8 +167,29 @@ impl IdleMachine<'_> {
             let done = match self.inside {
                 Some(link) if !crosses_network(k) => {
                     let serial = serial_ps(bytes, link.rate_bps);
-                    let link_end = if link.by_pair { t.to } else { u32::MAX };
-                    inside.take((t.from, link_end), ready_ps, serial) + serial + link.latency_ps
+                    let by_switch = t.from >= schedule.n;
+                    // NICs serve connections in turn: what is spread does not wait for all that is still to be summed.
+                    let link_end = match t.to >= schedule.n {
+                        true => u32::MAX - u32::from(t.channel),
+                        false if link.by_pair || by_switch => t.to,
+                        false => u32::MAX,
+                    };
+                    let latency_ps = match by_switch || t.to >= schedule.n {
+                        true => link.latency_ps / 2 + delays.reduce_ps,
+                        false => link.latency_ps,
+                    };
+                    inside.take((t.from, link_end), ready_ps, serial) + serial + latency_ps
+                }
+                _ if t.from >= schedule.n || t.to >= schedule.n => {
+                    let ports = self.ports.max(1);
+                    let (port, serial) =
+                        (u32::from(t.channel) % ports, serial_ps(bytes, self.net_bps / u64::from(ports)));
+                    let (sent, switches) = match (t.from >= schedule.n, t.to >= schedule.n) {
+                        (true, true) => (inside.take((t.from, t.to), ready_ps, serial), 2),
+                        (true, false) => (in_ports.take((self.nics[t.to as usize], port), ready_ps, serial), 1),
+                        (false, _) => (out_ports.take((self.nics[t.from as usize], port), ready_ps, serial), 1),
+                    };
+                    sent + serial + delays.hop_ps + switches * delays.reduce_ps
                 }
                 _ => {
                     let ports = self.ports.max(1);
@@ -152,7 +206,8 @@ impl IdleMachine<'_> {
                 arrived[later] = arrived[later].max(done);
                 waits[later] -= 1;
                 if waits[later] == 0 {
-                    ready.push(Reverse((arrived[later] + cost(later), later as u32)));
+                    let copies = later..schedule.copies_end(later);
+                    ready.extend(copies.map(|k| Reverse((arrived[later] + cost(k), k as u32))));
                 }
                 place = next[place as usize];
             }
@@ -248,6 +303,7 @@ mod tests {
             net_latency_ps: 2_000_000,
             rendezvous_ps: 1_000_000,
             message_ps: 0,
+            switches: None,
         }
     }
 

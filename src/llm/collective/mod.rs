@@ -22,13 +22,13 @@ mod server;
 mod system;
 
 pub use base_time::BaseTimes;
-pub use build::{ScheduleError, ScheduleOptions, Shape, build, known};
+pub use build::{ReducingSwitches, ScheduleError, ScheduleOptions, Shape, SwitchTree, build, known};
 pub use chunks::{ChunkPasses, analytic_ps, chunk_passes};
 pub use communicator::Communicator;
 pub use cost::{choose, cost_ps, cost_with_ps, intra_ps, send_ps};
 pub use equal_steps::{EdgeRing, EqualSteps};
 pub use experts::{ExpertDirection, ExpertDispatcher, ExpertExchange};
-pub use idle::{IdleMachine, InsideLink, Overheads, latencies, message_overheads};
+pub use idle::{IdleMachine, InsideLink, Overheads, SwitchDelays, latencies, message_overheads};
 pub use nccl::{Choice, Env, EnvError, Protocol};
 pub use reference::{has_measured_run, measured_run, measured_runs};
 pub use schedule::{Schedule, Transfer};

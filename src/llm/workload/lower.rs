@@ -12,6 +12,7 @@ mod messages;
 mod op_times;
 mod planner;
 mod ranks;
+mod reduction;
 mod rescale;
 mod size;
 mod steady;
@@ -30,7 +31,7 @@ use messages::MessageEnds;
 pub use error::LowerError;
 pub use machine::{IntraServerPath, Lowering};
 pub use op_times::{OpTimes, SolvedOps, WorkloadTimes, op_times, solved_ops};
-pub use planner::{Asked, CollectivePlan, Planner};
+pub use planner::{Asked, CollectivePlan, Planner, ReducingSwitch};
 pub use rescale::rescaled;
 pub use size::{GraphSize, min_size};
 pub use steady::SteadyPairs;
@@ -47,6 +48,7 @@ pub fn lower(workload: &Workload, machine: &Lowering, planner: &mut dyn Planner)
         qps: HashMap::new(),
         turns: HashMap::new(),
         links: HashMap::new(),
+        reducers: HashMap::new(),
         joined: JoinedLowering::new(workload, machine.representatives),
         same_calls: 0,
         weights: Vec::new(),

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use super::program::Dim;
 use crate::collective::Overheads;
 use hyperfold_base::budget;
+use hyperfold_network::topology::Reducer;
 
 /// A queue pair between two ranks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -160,6 +161,8 @@ pub struct TaskGraph {
     pub ops: Vec<Vec<OpTasks>>,
     /// For each rank, the rank whose tasks it shares. Empty if each rank has tasks of its own.
     pub stands_for: Vec<u32>,
+    /// Parts of switches that reduce. Their ranks follow those of all GPUs.
+    pub reducers: Vec<Reducer>,
 }
 
 impl TaskGraph {

@@ -81,7 +81,7 @@ fn parse_line(
         }));
     };
     let flow = &flows[flow_idx];
-    let node = |rank: u32| net.ranks.get(rank as usize).copied();
+    let node = |rank: u32| net.host_of(rank);
     for (field_name, field, rank) in [("source", src, flow.src_rank), ("destination", dst, flow.dst_rank)] {
         let id_of = node(rank).map(|n| net.nodes[n as usize].id);
         if field.parse().ok() != id_of {

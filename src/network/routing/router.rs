@@ -9,7 +9,7 @@ use super::error::RouteError;
 use super::hash::{EcmpKey, FlowKey, node_seed};
 use super::path::FlowPaths;
 use super::table::{NextHopTable, SwitchGraph, UNREACHED};
-use crate::topology::{ArcIdx, Network, NodeIdx, NodeKind};
+use crate::topology::{ArcIdx, Network, NodeIdx};
 
 /// Chooses the paths of flows.
 pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
@@ -74,7 +74,7 @@ impl<'a> Router<'a> {
         let mut roots: Vec<Vec<u32>> = Vec::new();
         let mut several: HashMap<Vec<u32>, u32> = HashMap::new();
         let mut attached = Vec::new();
-        for (i, _) in net.nodes.iter().enumerate().filter(|(_, n)| n.kind == NodeKind::Host) {
+        for (i, _) in net.nodes.iter().enumerate().filter(|(_, n)| n.is_end()) {
             attached.clear();
             attached.extend(
                 graph.neighbours(i as NodeIdx).iter().map(|&v| graph.switch_of[v as usize]).filter(|&s| s != u32::MAX),
@@ -135,7 +135,7 @@ impl<'a> Router<'a> {
     /// The host nodes of a flow.
     fn ends(&self, flow: &FlowKey) -> Result<(NodeIdx, NodeIdx), RouteError> {
         let host = |rank: u32| {
-            self.net.ranks.get(rank as usize).copied().ok_or(RouteError::NoSuchRank {
+            self.net.host_of(rank).ok_or(RouteError::NoSuchRank {
                 flow: flow.id,
                 rank,
                 last: self.net.ranks.len().saturating_sub(1),

@@ -11,7 +11,7 @@ const MAX_PATHS: usize = 65_536;
 
 /// Says why packets of a flow cannot take these paths; `None` if they can.
 pub fn wrong_paths(net: &Network, flow: &FlowKey, paths: &FlowPaths) -> Option<String> {
-    let host = |rank: u32| net.ranks.get(rank as usize).copied();
+    let host = |rank: u32| net.host_of(rank);
     let (Some(src), Some(dst)) = (host(flow.src_rank), host(flow.dst_rank)) else {
         return Some("its ranks are not in the network".to_string());
     };

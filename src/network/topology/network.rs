@@ -2,6 +2,8 @@
 //!
 //! Layer: topology. Generators and file readers produce it, and all layers below use it.
 
+use super::reducers::Reducer;
+
 /// Index of a node in [`Network::nodes`].
 pub type NodeIdx = u32;
 
@@ -18,6 +20,8 @@ pub enum NodeKind {
     Switch,
     /// A switch inside a server (NVSwitch). Its links are analytical: no packet path crosses it.
     NvSwitch,
+    /// The part of a switch that reduces: see [`Reducer`]. It sends and receives as a host does, and belongs to no GPU.
+    Reducer,
 }
 
 /// One node.
@@ -29,6 +33,13 @@ pub struct Node {
     pub id: u32,
     /// The server of this host, or of a switch inside a server (dense from 0); `u32::MAX` for other switches. Flows between hosts of one server are analytical if `Network::nvlink` is given.
     pub server: u32,
+}
+
+impl Node {
+    /// Whether packets begin and end here: it is a host or a reducer.
+    pub fn is_end(&self) -> bool {
+        matches!(self.kind, NodeKind::Host | NodeKind::Reducer)
+    }
 }
 
 /// One bidirectional link.
@@ -78,6 +89,10 @@ pub struct Network {
     pub switch_names: SwitchNames,
     /// Directions of packet links at a reduced rate, ascending by arc. Neither routing nor senders know of them.
     pub slow_arcs: Vec<SlowArc>,
+    /// Whether switches may reduce what is simulated packet by packet. Then reducers are added where collectives need them.
+    pub may_reduce: bool,
+    /// Nodes of reducers, in the order in which they were added, with the switches that they belong to.
+    pub reducers: Vec<(NodeIdx, Reducer)>,
 }
 
 /// How the switches of a network are named for users.
@@ -96,7 +111,7 @@ impl Network {
     /// Name of each node for users: `host12`, `leaf3`, `spine0`; for a file `host12` and `switch70`, by the file's ids. Fabrics with groups, planes or dimensions
     /// name switches by these: `group0.router3`.
     ///
-    /// A host of a generated fabric has the number of its GPU's rank, or of its NIC if servers have fewer NICs than GPUs. Switches are counted within their
+    /// A reducer has the names of its switch and its neighbour: `leaf3.reducer.host12`. A host of a generated fabric has the number of its GPU's rank, or of its NIC if servers have fewer NICs than GPUs. Switches are counted within their
     /// tier, from 0: leaves have hosts; above them are spines, or aggregation switches (`agg`) and cores.
     pub fn names(&self) -> Vec<String> {
         let tiers = match self.switch_names {
@@ -115,6 +130,7 @@ impl Network {
             let word = match (node.kind, tier, top) {
                 (NodeKind::Host, ..) => "host",
                 (NodeKind::NvSwitch, ..) => "nvswitch",
+                (NodeKind::Reducer, ..) => "reducer",
                 (NodeKind::Switch, 1, _) => "leaf",
                 (NodeKind::Switch, 2, 2) => "spine",
                 (NodeKind::Switch, 2, 3) => "agg",
@@ -130,22 +146,26 @@ impl Network {
             *count += 1;
             format!("{word}{}", *count - 1)
         };
-        self.nodes.iter().enumerate().map(name).collect()
+        let mut names: Vec<String> = self.nodes.iter().enumerate().map(name).collect();
+        for &(node, Reducer { switch, neighbour }) in &self.reducers {
+            names[node as usize] = format!("{}.reducer.{}", names[switch as usize], names[neighbour as usize]);
+        }
+        names
     }
 
-    /// The distance of each node from the nearest host in packet links; 0 for hosts and for nodes that no host reaches.
+    /// The distance of each node from the nearest host in packet links; 0 for hosts, reducers, and nodes that no host reaches.
     pub fn tiers(&self) -> Vec<u32> {
         let out = self.out_arcs();
         let mut tiers = vec![0u32; self.nodes.len()];
         let is_host = |n: &NodeIdx| self.nodes[*n as usize].kind == NodeKind::Host;
+        let is_end = |n: NodeIdx| self.nodes[n as usize].is_end();
         let mut reached: Vec<NodeIdx> = (0..self.nodes.len() as NodeIdx).filter(is_host).collect();
         for tier in 1.. {
             let mut next = Vec::new();
             for &node in &reached {
                 for &arc in &out[node as usize] {
                     let neighbour = self.arc_to(arc);
-                    if tiers[neighbour as usize] == 0 && !is_host(&neighbour) && self.is_packet_link(self.arc_link(arc))
-                    {
+                    if tiers[neighbour as usize] == 0 && !is_end(neighbour) && self.is_packet_link(self.arc_link(arc)) {
                         tiers[neighbour as usize] = tier;
                         next.push(neighbour);
                     }

@@ -81,8 +81,8 @@ pub fn to_ns3(net: &Network) -> Result<String, TopologyError> {
         match n.kind {
             NodeKind::Host => {}
             NodeKind::Switch => switches.push(n.id.to_string()),
-            NodeKind::NvSwitch => {
-                return Err(TopologyError::NotWritable { form: "ns-3", what: format!("NVSwitch {}", n.id) });
+            kind @ (NodeKind::NvSwitch | NodeKind::Reducer) => {
+                return Err(TopologyError::NotWritable { form: "ns-3", what: format!("{kind:?} {}", n.id) });
             }
         }
     }

@@ -151,7 +151,7 @@ impl Network {
         ranks: Vec<NodeIdx>,
         nvlink: Option<NvLink>,
     ) -> Result<Network, TopologyError> {
-        let net = Network { nodes, links, ranks, nvlink, switch_names: SwitchNames::ById, slow_arcs: Vec::new() };
+        let net = Network { nodes, links, ranks, nvlink, switch_names: SwitchNames::ById, ..Network::default() };
         net.validate()?;
         Ok(net)
     }

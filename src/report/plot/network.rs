@@ -137,7 +137,7 @@ fn in_rows(net: &Network, tiers: &[u32], top: u32, with_hosts: bool) -> NodePlac
     let row_of = |v: usize| match net.nodes[v].kind {
         NodeKind::Host => with_hosts.then_some(0),
         NodeKind::Switch => (tiers[v] > 0).then_some(tiers[v]),
-        NodeKind::NvSwitch => None,
+        NodeKind::NvSwitch | NodeKind::Reducer => None,
     };
     let mut counts = vec![0usize; top as usize + 1];
     (0..net.nodes.len()).filter_map(row_of).for_each(|row| counts[row as usize] += 1);

@@ -13,9 +13,9 @@ pub enum ScheduleError {
     /// The algorithm is still to be chosen.
     #[error("algorithm auto has to be chosen (by collective::choose) before a schedule is made of it")]
     Unchosen,
-    /// The algorithm has no transfers.
+    /// The algorithm needs switches that reduce, and none is named.
     #[error(
-        "{algorithm:?} reduces in switches and makes no transfers between members: it is analytic (collective::cost_ps)"
+        "{algorithm:?} reduces in switches, and none is named (ScheduleOptions::switches): it is analytic (collective::cost_ps)"
     )]
     Analytic {
         /// Algorithm that reduces in switches.

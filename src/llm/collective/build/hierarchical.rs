@@ -11,13 +11,15 @@ use super::shape::Shape;
 use super::writer::{How, Range, ScheduleWriter, span};
 
 /// Servers with equal places: rows are servers, columns are rails.
-struct Grid {
-    servers: Vec<Vec<u32>>,
-    places: usize,
+pub(super) struct Grid {
+    /// Members of each server, in the order of their places.
+    pub servers: Vec<Vec<u32>>,
+    /// Number of members of a server.
+    pub places: usize,
 }
 
 impl Grid {
-    fn new(op: CollectiveOp, shape: &Shape) -> Result<Grid, ScheduleError> {
+    pub(super) fn new(op: CollectiveOp, shape: &Shape) -> Result<Grid, ScheduleError> {
         let servers = shape.by_server();
         let place = |m: u32| shape.members[m as usize].1;
         let first: Vec<u32> = servers[0].iter().map(|&m| place(m)).collect();
@@ -30,7 +32,7 @@ impl Grid {
     }
 
     /// Members of place index `p`, server by server, beginning with server `first`.
-    fn rail(&self, p: usize, first: usize) -> Vec<u32> {
+    pub(super) fn rail(&self, p: usize, first: usize) -> Vec<u32> {
         let n = self.servers.len();
         (0..n).map(|s| self.servers[(first + s) % n][p]).collect()
     }

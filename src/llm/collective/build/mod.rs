@@ -1,7 +1,7 @@
 //! Builds schedules: the transfers that an algorithm makes of a collective, byte for byte.
 //!
-//! Layer: collective. It knows where members are (server, place in it), not how they are linked. NVLS and in-network reduction make no transfers between
-//! members; `cost` handles them. When a transfer may be sent follows from the data alone: a piece waits for every delivery that its bytes depend on
+//! Layer: collective. It knows where members are (server, place in it), not how they are linked. NVLS and in-network reduction have schedules where
+//! the caller names the switches that reduce, else a cost alone. When a transfer may be sent follows from the data alone: a piece waits for every delivery that its bytes depend on
 //! ([`writer`]), so chunks pipeline without further rules.
 
 mod direct;
@@ -12,6 +12,7 @@ mod hierarchical;
 mod options;
 mod ring;
 mod shape;
+mod switches;
 mod tree;
 mod writer;
 
@@ -25,6 +26,7 @@ pub use error::ScheduleError;
 pub use options::ScheduleOptions;
 pub(super) use ring::order as ring_order;
 pub use shape::Shape;
+pub use switches::{ReducingSwitches, SwitchTree};
 use writer::ScheduleWriter;
 
 /// Names of the algorithms that have schedules for `op`, for messages.
@@ -64,13 +66,16 @@ fn write(
     let n = shape.n();
     match algorithm {
         Algorithm::Auto => return Err(ScheduleError::Unchosen),
-        Algorithm::Nvls | Algorithm::InNetwork => return Err(ScheduleError::Analytic { algorithm }),
+        Algorithm::Nvls | Algorithm::InNetwork if options.switches.is_none() => {
+            return Err(ScheduleError::Analytic { algorithm });
+        }
         _ => {}
     }
     if options.root >= n.max(1) {
         return Err(ScheduleError::Root { root: options.root, n });
     }
-    let mut w = ScheduleWriter::new(n, options.chunk_bytes);
+    let n_switches = options.switches.map_or(0, |switches| switches.n);
+    let mut w = ScheduleWriter::with_switches(n, n_switches, options.chunk_bytes);
     if n <= 1 {
         return Ok(w);
     }
@@ -98,6 +103,13 @@ fn write(
                 Algorithm::Direct => direct::all_to_all(&mut w, &shares, channels),
                 _ => hierarchical::all_to_all(&mut w, &shares, shape, channels),
             }
+        }
+        (
+            CollectiveOp::AllReduce | CollectiveOp::AllGather | CollectiveOp::ReduceScatter,
+            Algorithm::Nvls | Algorithm::InNetwork,
+        ) => {
+            let switches = options.switches.ok_or(ScheduleError::Analytic { algorithm })?;
+            switches::write(&mut w, op, bytes, shape, channels, switches)?
         }
         (
             CollectiveOp::AllReduce

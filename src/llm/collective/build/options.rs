@@ -2,6 +2,8 @@
 //!
 //! Layer: collective. Builds nothing.
 
+use super::switches::ReducingSwitches;
+
 /// Options of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScheduleOptions<'a> {
@@ -15,10 +17,12 @@ pub struct ScheduleOptions<'a> {
     pub shares: Option<&'a [u64]>,
     /// Whether each pair of GPUs of a server has a link of its own.
     pub own_links: bool,
+    /// Switches that reduce; `None`: none do.
+    pub switches: Option<&'a ReducingSwitches>,
 }
 
 impl Default for ScheduleOptions<'_> {
     fn default() -> Self {
-        ScheduleOptions { channels: 1, chunk_bytes: 0, root: 0, shares: None, own_links: false }
+        ScheduleOptions { channels: 1, chunk_bytes: 0, root: 0, shares: None, own_links: false, switches: None }
     }
 }

@@ -26,7 +26,7 @@ impl Shape {
     }
 
     /// Members of each server. Servers are in order of their first member, members in order of their places.
-    pub(super) fn by_server(&self) -> Vec<Vec<u32>> {
+    pub fn by_server(&self) -> Vec<Vec<u32>> {
         let mut order = std::collections::BTreeMap::new();
         let mut servers: Vec<Vec<u32>> = Vec::new();
         for (i, (server, _)) in self.members.iter().enumerate() {

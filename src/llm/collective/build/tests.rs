@@ -52,7 +52,8 @@ fn every_member_ends_with_the_right_data() {
                 {
                     let root = (n * 2 / 3) % n;
                     let own_links = channels % 2 == 1;
-                    let options = ScheduleOptions { channels, chunk_bytes, root, shares: None, own_links };
+                    let options =
+                        ScheduleOptions { channels, chunk_bytes, root, own_links, ..ScheduleOptions::default() };
                     prove(op, algorithm, bytes, &shape, &options);
                 }
             }
@@ -323,4 +324,94 @@ fn a_busy_member_gets_more_tokens() {
     let uneven = Shape { members: vec![(0, 0), (0, 1), (0, 2), (1, 0)] };
     let schedule = build(e, Algorithm::Hierarchical, 8_000_000, &uneven, &ScheduleOptions::default()).unwrap();
     assert!(schedule.transfers.iter().any(|t| (t.from, t.to) == (2, 3)));
+}
+
+/// Switches for a shape: one inside each server if `inside`; with `ports` above 0 trees between servers, in which each leaf has two servers and leaves are
+/// in chains of `depth` below one root.
+fn switches(shape: &Shape, inside: bool, ports: usize, depth: usize) -> ReducingSwitches {
+    let servers = shape.by_server();
+    let mut n = 0;
+    let mut next = || {
+        n += 1;
+        n - 1
+    };
+    let inside: Vec<u32> = servers.iter().filter(|_| inside).map(|_| next()).collect();
+    let leaves = servers.len().div_ceil(2);
+    let mut tree = || {
+        let mut switches = Vec::new();
+        for level in 0..depth {
+            let parent = |i: usize| if level + 1 == depth { leaves * depth } else { leaves * (level + 1) + i };
+            switches.extend((0..leaves).map(|i| (next(), Some(parent(i)))));
+        }
+        switches.push((next(), None));
+        let leaf = |s: usize| if depth == 0 { 0 } else { s / 2 };
+        SwitchTree { switches, leaf_of: (0..servers.len()).map(leaf).collect() }
+    };
+    let places = if ports > 0 && servers.len() > 1 { servers[0].len() } else { 0 };
+    let trees = (0..places).map(|_| (0..ports).map(|_| tree()).collect()).collect();
+    ReducingSwitches { n, inside, trees }
+}
+
+const REDUCED: [CollectiveOp; 4] =
+    [CollectiveOp::AllReduce, CollectiveOp::ReduceScatter, CollectiveOp::AllGather, CollectiveOp::Barrier];
+
+#[test]
+fn every_member_ends_with_the_right_data_where_switches_reduce() {
+    for (servers, per_server) in [(1, 2), (1, 5), (2, 1), (3, 1), (4, 2), (5, 3), (2, 4)] {
+        let shape = Shape::servers(servers, per_server);
+        for (inside, ports, depth) in [(true, 0, 0), (true, 1, 0), (false, 2, 1), (true, 1, 2), (true, 3, 1)] {
+            let switches = switches(&shape, inside, ports, depth);
+            for op in REDUCED {
+                for (bytes, channels, chunk_bytes) in [(1, 1, 0), (7, 2, 0), (1001, 1, 64), (4099, 3, 200)] {
+                    let options = ScheduleOptions {
+                        channels,
+                        chunk_bytes,
+                        switches: Some(&switches),
+                        ..ScheduleOptions::default()
+                    };
+                    prove(op, Algorithm::InNetwork, bytes, &shape, &options);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn switches_carry_what_the_papers_say() {
+    // Eight GPUs of one server: each sends its data once to be summed and an eighth once to be spread, and receives as much.
+    let bytes = 8 << 20;
+    let sums = |shape: &Shape, op: CollectiveOp, switches: &ReducingSwitches| {
+        let options = ScheduleOptions { chunk_bytes: 1 << 17, switches: Some(switches), ..ScheduleOptions::default() };
+        let schedule = build(op, Algorithm::InNetwork, bytes, shape, &options).unwrap();
+        let sent = |m: u32| schedule.transfers.iter().filter(|t| t.from == m).map(|t| t.bytes).sum::<u64>();
+        let received = |m: u32| schedule.transfers.iter().filter(|t| t.to == m).map(|t| t.bytes).sum::<u64>();
+        (0..shape.n() + switches.n).map(|m| (sent(m), received(m))).collect::<Vec<_>>()
+    };
+    let one = Shape::servers(1, 8);
+    let nvls = sums(&one, CollectiveOp::AllReduce, &switches(&one, true, 0, 0));
+    assert!(nvls[..8].iter().all(|s| *s == (bytes + bytes / 8, bytes + bytes / 8)), "{nvls:?}");
+    // Six servers of one GPU on three leaves: each NIC carries the data once each way, and so does each link of the tree.
+    let six = Shape::flat(6);
+    let sharp = sums(&six, CollectiveOp::AllReduce, &switches(&six, false, 1, 1));
+    assert!(sharp[..6].iter().all(|s| *s == (bytes, bytes)), "{sharp:?}");
+    let (leaves, root) = (&sharp[6..9], sharp[9]);
+    assert!(leaves.iter().all(|s| *s == (3 * bytes, 3 * bytes)), "two hosts and the root: {sharp:?}");
+    assert_eq!(root, (3 * bytes, 3 * bytes));
+    // A gather: each NIC sends its shard once and receives all others.
+    let gather = sums(&six, CollectiveOp::AllGather, &switches(&six, false, 1, 1));
+    let shards: Vec<u64> = (0..6).map(|m| bytes * (m + 1) / 6 - bytes * m / 6).collect();
+    for (m, shard) in shards.iter().enumerate() {
+        assert_eq!(gather[m], (*shard, bytes - shard));
+    }
+}
+
+#[test]
+fn messages_that_wait_for_one_sum_share_the_list_of_what_they_wait_for() {
+    let shape = Shape::flat(64);
+    let switches = switches(&shape, false, 1, 0);
+    let options = ScheduleOptions { switches: Some(&switches), ..ScheduleOptions::default() };
+    let schedule = build(CollectiveOp::AllReduce, Algorithm::InNetwork, 64, &shape, &options).unwrap();
+    assert_eq!((schedule.transfers.len(), schedule.after.len()), (128, 64));
+    assert_eq!(schedule.copies_end(64), 128);
+    assert_eq!(schedule.copies_end(0), 1);
 }

@@ -73,10 +73,11 @@ pub(super) struct ScheduleWriter {
 }
 
 impl ScheduleWriter {
-    pub(super) fn new(n: u32, chunk: u64) -> ScheduleWriter {
+    /// A writer for `n` members and, numbered behind them, `switches` switches that reduce.
+    pub(super) fn with_switches(n: u32, switches: u32, chunk: u64) -> ScheduleWriter {
         ScheduleWriter {
             schedule: Schedule::new(n),
-            made: vec![Made::new(); n as usize],
+            made: vec![Made::new(); (n + switches) as usize],
             chunk: if chunk == 0 { u64::MAX } else { chunk },
             waits: Vec::new(),
             full: false,
@@ -87,6 +88,12 @@ impl ScheduleWriter {
 
     pub(super) fn n(&self) -> u32 {
         self.schedule.n
+    }
+
+    /// Number of members and switches.
+    #[cfg(test)]
+    pub(super) fn parties(&self) -> u32 {
+        self.made.len() as u32
     }
 
     /// Whether there was more to write than a schedule may hold. Then the schedule is incomplete.
@@ -106,7 +113,7 @@ impl ScheduleWriter {
             if self.full {
                 return;
             }
-            self.message(src, dst, channel, &[span(range, i, pieces)], how);
+            self.message(src, &[dst], channel, &[span(range, i, pieces)], how);
         }
     }
 
@@ -120,24 +127,39 @@ impl ScheduleWriter {
 
     /// Sends several ranges. Ranges that fit together go in one message.
     pub(super) fn send_all(&mut self, src: u32, dst: u32, channel: u16, ranges: &[Range], how: How) {
-        let (mut together, mut bytes) = (Vec::new(), 0);
+        for message in self.messages(ranges) {
+            self.message(src, &[dst], channel, &message, how);
+        }
+    }
+
+    /// Sends the same ranges from a switch to several at once, message by message.
+    pub(super) fn spread(&mut self, switch: u32, to: &[u32], channel: u16, ranges: &[Range]) {
+        for message in self.messages(ranges) {
+            self.message(switch, to, channel, &message, How::Copy);
+        }
+    }
+
+    /// Cuts ranges into messages. Ranges that fit together go in one message; one that is too long is cut into pieces that are as equal as bytes allow.
+    pub(super) fn messages(&self, ranges: &[Range]) -> Vec<Vec<Range>> {
+        let (mut messages, mut together, mut bytes) = (Vec::new(), Vec::new(), 0);
         for &range in ranges.iter().filter(|r| r.end > r.start) {
             let length = range.end - range.start;
             if bytes + length > self.chunk && bytes > 0 {
-                self.message(src, dst, channel, &together, how);
-                together.clear();
+                messages.push(std::mem::take(&mut together));
                 bytes = 0;
             }
             if length > self.chunk {
-                self.send(src, dst, channel, range, how);
+                let pieces = length.div_ceil(self.chunk);
+                messages.extend((0..pieces).map(|i| vec![span(range, i, pieces)]));
             } else {
                 together.push(range);
                 bytes += length;
             }
         }
         if bytes > 0 {
-            self.message(src, dst, channel, &together, how);
+            messages.push(together);
         }
+        messages
     }
 
     /// Sends one byte from the first to the second member of each pair, all before any byte arrives. So each sender waits only for tokens of earlier calls.
@@ -158,10 +180,10 @@ impl ScheduleWriter {
         }
     }
 
-    /// Appends one message with its dependencies, and records its delivery.
-    fn message(&mut self, src: u32, dst: u32, channel: u16, ranges: &[Range], how: How) {
+    /// Appends a message to each of `to` with its dependencies, and records their deliveries.
+    pub(super) fn message(&mut self, src: u32, to: &[u32], channel: u16, ranges: &[Range], how: How) {
         budget::check("transfers of a collective");
-        self.full |= self.schedule.transfers.len() >= MAX_TRANSFERS;
+        self.full |= self.schedule.transfers.len() + to.len() > MAX_TRANSFERS;
         if self.full {
             return;
         }
@@ -173,13 +195,18 @@ impl ScheduleWriter {
         waits.sort_unstable();
         waits.dedup();
         let bytes = ranges.iter().map(|r| r.end - r.start).sum();
-        let index = self.schedule.push(src, dst, bytes, channel, &waits);
-        self.waits = waits;
-        for &range in ranges {
-            deliver(&mut self.made[dst as usize], range, index, how);
+        for (nth, &dst) in to.iter().enumerate() {
+            let index = match nth {
+                0 => self.schedule.push(src, dst, bytes, channel, &waits),
+                _ => self.schedule.push_copy_to(dst),
+            };
+            for &range in ranges {
+                deliver(&mut self.made[dst as usize], range, index, how);
+            }
+            #[cfg(test)]
+            self.carried.push(CarriedData { ranges: ranges.to_vec(), how });
         }
-        #[cfg(test)]
-        self.carried.push(CarriedData { ranges: ranges.to_vec(), how });
+        self.waits = waits;
     }
 }
 

@@ -10,8 +10,9 @@ use super::error::LowerError;
 use super::joined;
 use super::lowerer::Lowerer;
 use super::planner::{Asked, CollectivePlan, Planner};
+use super::reduction::Parties;
 use super::transfer::Arrival;
-use crate::collective::{Overheads, Protocol, Schedule};
+use crate::collective::{Overheads, Protocol, Schedule, Transfer};
 use crate::workload::tasks::{Edge, GraphTask};
 use hyperfold_base::budget;
 
@@ -52,7 +53,7 @@ pub(super) fn collective(
             meet(l, instance, l.machine.rendezvous_ps.unwrap_or(0));
             joined::one_flow(l, group, instance, &steps, &overheads, min_ps);
         }
-        CollectivePlan::Transfers { schedule, protocol, overheads } => {
+        CollectivePlan::Transfers { schedule, protocol, overheads, switches } => {
             if l.machine.representatives.is_some() {
                 return Err(LowerError::NotOneFlow { op: call.text(), rank, name: l.name(rank, op) });
             }
@@ -65,7 +66,8 @@ pub(super) fn collective(
                 budget::announce_rows::<(GraphTask, Edge)>("tasks", transfers as u64);
             }
             meet(l, instance, l.machine.rendezvous_ps.unwrap_or(0));
-            transfers(l, group, instance, members, &schedule, protocol, &overheads);
+            let parties = Parties { members, switches: &switches };
+            transfers(l, group, instance, &parties, &schedule, protocol, &overheads);
         }
     }
     Ok(())
@@ -91,7 +93,7 @@ fn transfers(
     l: &mut Lowerer,
     group: u32,
     instance: &CallInstance,
-    members: &[u32],
+    parties: &Parties,
     schedule: &Schedule,
     protocol: Protocol,
     overheads: &Overheads,
@@ -101,16 +103,28 @@ fn transfers(
     // may overtake.
     let in_order = l.machine.qps_per_connection <= 1;
     let mut lasts: HashMap<(u32, u32, u16), usize> = HashMap::new();
-    let mut receives = vec![false; members.len()];
+    let mut receives = vec![false; parties.members.len() + parties.switches.len()];
+    // The gate of the last sum of a switch. Messages that carry it to several receivers share it.
+    let mut sum = (Transfer::default(), 0);
     for (k, tr) in schedule.transfers.iter().enumerate() {
-        let (src, dst) = (members[tr.from as usize], members[tr.to as usize]);
         let start = if tr.after_n == 0 { overheads.start_ps } else { 0 };
-        let overhead = start + l.overhead_ps(src, dst, overheads);
-        let (post, arrival) =
-            l.transfer(group, src, dst, u32::from(tr.channel), protocol.wire_bytes(tr.bytes), overhead);
-        l.graph.after(instance.members[tr.from as usize].go, post);
-        for &earlier in &schedule.after[tr.after_first as usize..(tr.after_first + tr.after_n) as usize] {
-            l.wait(got[earlier as usize], post);
+        let bytes = protocol.wire_bytes(tr.bytes);
+        let (post, arrival) = parties.transfer(l, group, tr, bytes, start, overheads);
+        let after = &schedule.after[tr.after_first as usize..(tr.after_first + tr.after_n) as usize];
+        match instance.members.get(tr.from as usize) {
+            Some(member) => {
+                l.graph.after(member.go, post);
+                for &earlier in after {
+                    l.wait(got[earlier as usize], post);
+                }
+            }
+            None => {
+                if (sum.0.from, sum.0.after_first) != (tr.from, tr.after_first) {
+                    sum = (*tr, l.graph.gate(None, 0, l.machine.reduce_ps));
+                    after.iter().for_each(|&earlier| l.wait_in_gate(got[earlier as usize], sum.1));
+                }
+                l.graph.release(sum.1, post);
+            }
         }
         got.push(arrival);
         lasts.insert((tr.from, tr.to, tr.channel), k);
@@ -120,10 +134,12 @@ fn transfers(
         if in_order && got[k].message && lasts[&(tr.from, tr.to, tr.channel)] != k {
             continue;
         }
-        l.wait(got[k], instance.members[tr.to as usize].end);
+        if let Some(member) = instance.members.get(tr.to as usize) {
+            l.wait(got[k], member.end);
+        }
         // A member that receives nothing is done when its sends are acknowledged.
-        if !receives[tr.from as usize] {
-            l.wait_sent(got[k], instance.members[tr.from as usize].end);
+        if let Some(member) = instance.members.get(tr.from as usize).filter(|_| !receives[tr.from as usize]) {
+            l.wait_sent(got[k], member.end);
         }
     }
     for m in &instance.members {

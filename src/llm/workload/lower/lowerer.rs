@@ -10,6 +10,7 @@ use crate::collective::{EdgeRing, Overheads};
 use crate::workload::classes::Representatives;
 use crate::workload::program::{Dim, Workload};
 use crate::workload::tasks::{EdgePairs, TaskGraph};
+use hyperfold_network::topology::Reducer;
 
 /// Which ranks and groups each representative stands for, and the queue pairs of the collectives lowered so far.
 pub(super) struct JoinedLowering {
@@ -49,6 +50,8 @@ pub(super) struct Lowerer<'a> {
     pub(super) turns: HashMap<(u32, u32, u32, u32), u32>,
     /// Gate server of each link out of a rank that carries no packets.
     pub(super) links: HashMap<(u32, u32), u32>,
+    /// Ranks of the switches' parts that reduce.
+    pub(super) reducers: HashMap<Reducer, u32>,
     pub(super) joined: JoinedLowering,
     /// How many collectives of the current group are equal to its first one.
     pub(super) same_calls: usize,

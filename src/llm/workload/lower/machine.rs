@@ -23,6 +23,8 @@ pub struct Lowering<'a> {
     pub rendezvous_ps: Option<u64>,
     /// Latency in ps of what a rank sends to itself.
     pub local_ps: u64,
+    /// Time in ps from the last arrival at a switch until it sends the sum.
+    pub reduce_ps: u64,
     /// Overheads from the program's post of a send to the post on the queue pair.
     pub p2p_overheads: Overheads,
     /// Number of queue pairs per connection.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use crate::collective::{Algorithm, CollectiveOp, EqualSteps, Overheads, Protocol, Schedule};
 use crate::workload::program::Dim;
+use hyperfold_network::topology::NodeIdx;
 
 /// How a collective is carried out.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub enum CollectivePlan {
         protocol: Protocol,
         /// Software overheads of messages.
         overheads: Overheads,
+        /// The switches of the schedule.
+        switches: Arc<Vec<ReducingSwitch>>,
     },
     /// One flow over all edges of the collective.
     OneFlow {
@@ -33,6 +36,15 @@ pub enum CollectivePlan {
         /// Length of that time, ps.
         ps: u64,
     },
+}
+
+/// A switch that reduces for a collective.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReducingSwitch {
+    /// The server that it is in; `None`: it lies between servers.
+    pub server: Option<u32>,
+    /// Its node in the network; `None`: what it reduces takes the path inside its server that uses no packets.
+    pub node: Option<NodeIdx>,
 }
 
 /// One collective that is to be planned.

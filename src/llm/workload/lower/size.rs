@@ -53,9 +53,13 @@ pub fn min_size(workload: &Workload, machine: &Lowering, planner: &mut dyn Plann
             let shares = call.shares.map(|s| workload.shares[s as usize].as_slice());
             let Call { op, bytes, dim, algorithm, .. } = *call;
             let (tasks, messages) = match planner.plan(&Asked { op, bytes, dim, algorithm, group, members, shares }) {
-                Ok(CollectivePlan::Transfers { schedule, .. }) => {
-                    let server = |member: u32| machine.servers[members[member as usize] as usize];
-                    let crosses = |from, to| machine.intra.is_none() || server(from) != server(to);
+                Ok(CollectivePlan::Transfers { schedule, switches, .. }) => {
+                    let server = |party: u32| match members.get(party as usize) {
+                        Some(&rank) => Some(machine.servers[rank as usize]),
+                        None => switches[party as usize - members.len()].server,
+                    };
+                    let crosses =
+                        |from, to| machine.intra.is_none() || server(from) != server(to) || server(from).is_none();
                     let messages = schedule.transfers.iter().filter(|t| crosses(t.from, t.to)).count();
                     (schedule.transfers.len() as u64, messages as u64)
                 }

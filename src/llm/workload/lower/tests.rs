@@ -29,6 +29,7 @@ impl Planner for Ring {
             schedule: Arc::new(schedule),
             protocol: Protocol::Ll,
             overheads: Overheads::each(7),
+            switches: Arc::default(),
         })
     }
 }
@@ -64,6 +65,7 @@ fn lowered_by(
         analytic_p2p: &|_| None,
         rendezvous_ps: None,
         local_ps: 1,
+        reduce_ps: 1,
         p2p_overheads: Overheads::each(11),
         qps_per_connection: 1,
         weight: &|_| 1,
@@ -193,6 +195,7 @@ impl Planner for Twice {
             schedule: Arc::new(schedule),
             protocol: Protocol::Simple,
             overheads: Overheads::default(),
+            switches: Arc::default(),
         })
     }
 }

@@ -85,9 +85,22 @@ impl Lowerer<'_> {
         way: IntraServerPath,
         overhead_ps: u64,
     ) -> (u32, Arrival) {
+        self.over_link((src, link_of(&way, dst)), src, dst, bytes, way, overhead_ps)
+    }
+
+    /// Makes the tasks of a transfer over a link that carries no packets. `link` tells it apart from all others: whose it is, and which.
+    pub(super) fn over_link(
+        &mut self,
+        link: (u32, u32),
+        src: u32,
+        dst: u32,
+        bytes: u64,
+        way: IntraServerPath,
+        overhead_ps: u64,
+    ) -> (u32, Arrival) {
         let post = self.graph.task(src, overhead_ps, Work::Delay);
         let n = self.links.len() as u32;
-        let link = *self.links.entry((src, link_of(&way, dst))).or_insert(n);
+        let link = *self.links.entry(link).or_insert(n);
         self.graph.servers = self.links.len() as u32;
         let gate = self.graph.gate(Some(link), serial_ps(bytes, &way), way.latency_ps);
         self.graph.into_gate(post, gate);
@@ -96,9 +109,12 @@ impl Lowerer<'_> {
         (post, Arrival { sent: post, arrived, message: false })
     }
 
-    /// The path between two ranks without packets, or `None` if packets are needed.
+    /// The path between two ranks without packets, or `None` if packets are needed, as they always are to and from a switch that reduces.
     pub(super) fn inside(&self, a: u32, b: u32) -> Option<IntraServerPath> {
         let (a, b) = (a as usize, b as usize);
+        if a.max(b) >= self.machine.hosts.len() {
+            return None;
+        }
         match self.machine.intra {
             Some(inside) => (self.machine.servers[a] == self.machine.servers[b]).then_some(inside),
             None => (self.machine.hosts[a] == self.machine.hosts[b]).then_some(self.machine.shared_nic),

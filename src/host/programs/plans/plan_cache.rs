@@ -7,7 +7,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::{Arc, LazyLock, Mutex, MutexGuard, PoisonError};
 
 use hyperfold_llm::collective::{
-    Algorithm, CollectiveOp, IdleMachine, InsideLink, Overheads, Protocol, Schedule, ScheduleOptions, Shape,
+    Algorithm, CollectiveOp, IdleMachine, InsideLink, Overheads, Protocol, ReducingSwitches, Schedule, ScheduleOptions,
+    Shape, SwitchDelays,
 };
 
 /// Maximum number of bytes of cached schedules (our choice): the collectives of some hundred layouts.
@@ -25,6 +26,7 @@ pub(crate) struct PlanKey {
     pub root: u32,
     pub shares: Option<Vec<u64>>,
     pub own_links: bool,
+    pub switches: Option<ReducingSwitches>,
     /// The measured machine that the fitted costs depend on, if software costs are measured ones.
     pub fit: Option<FitKey>,
 }
@@ -37,19 +39,30 @@ pub(crate) struct FitKey {
     inside: Option<InsideLink>,
     /// Rate, ports, network latency, rendezvous, cost of a message.
     machine: [u64; 5],
+    delays: SwitchDelays,
     latencies: Overheads,
     target_ps: u64,
 }
 
 impl FitKey {
     pub(crate) fn new(machine: &IdleMachine, protocol: Protocol, latencies: Overheads, target_ps: u64) -> FitKey {
-        let &IdleMachine { shape: _, nics, inside, net_bps, ports, net_latency_ps, rendezvous_ps, message_ps } =
-            machine;
+        let &IdleMachine {
+            shape: _,
+            switches,
+            nics,
+            inside,
+            net_bps,
+            ports,
+            net_latency_ps,
+            rendezvous_ps,
+            message_ps,
+        } = machine;
         FitKey {
             protocol,
             nics: nics.to_vec(),
             inside,
             machine: [net_bps, u64::from(ports), net_latency_ps, rendezvous_ps, message_ps],
+            delays: switches.map_or(SwitchDelays::default(), |(_, delays)| delays),
             latencies,
             target_ps,
         }
@@ -65,9 +78,9 @@ impl PlanKey {
         shape: &Shape,
         options: &ScheduleOptions,
     ) -> PlanKey {
-        let &ScheduleOptions { channels, chunk_bytes, root, shares, own_links } = options;
-        let (shape, shares) = (shape.clone(), shares.map(<[u64]>::to_vec));
-        PlanKey { op, algorithm, bytes, shape, channels, chunk_bytes, root, shares, own_links, fit: None }
+        let &ScheduleOptions { channels, chunk_bytes, root, shares, own_links, switches } = options;
+        let (shape, shares, switches) = (shape.clone(), shares.map(<[u64]>::to_vec), switches.cloned());
+        PlanKey { op, algorithm, bytes, shape, channels, chunk_bytes, root, shares, own_links, switches, fit: None }
     }
 
     fn number(&self) -> u64 {

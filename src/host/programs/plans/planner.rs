@@ -5,15 +5,17 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use crate::programs::plan_cache::{self, FitKey, FittedSchedule, PlanKey};
+use crate::programs::plans::group_switches::{GroupSwitches, group_switches};
+use crate::programs::plans::plan_cache::{self, FitKey, FittedSchedule, PlanKey};
 use hyperfold_config::spec;
 use hyperfold_llm::collective::{
     Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, EqualSteps, IdleMachine,
-    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleError, ScheduleOptions, ServerInterconnect,
-    Shape, analytic_ps, build, chunk_passes, latencies,
+    InsideLink, MemberPlacement, Overheads, Protocol, ReducingSwitches, Schedule, ScheduleError, ScheduleOptions,
+    ServerInterconnect, Shape, SwitchDelays, analytic_ps, build, chunk_passes, latencies,
 };
 use hyperfold_llm::workload::lower::{Asked, CollectivePlan, Planner};
 use hyperfold_llm::workload::program::Dim;
+use hyperfold_network::topology::Network;
 
 /// NCCL's settings: as given, and for each algorithm that NCCL knows by name, restricted to it.
 #[derive(Debug)]
@@ -118,6 +120,8 @@ pub(crate) struct CollectiveNetwork<'a> {
     /// Payload over wire bytes of a full packet as (numerator, denominator).
     pub payload_share: (u64, u64),
     pub ports: u32,
+    /// The switches and links, and the delays of messages to switches; `None`: switches reduce by closed form only.
+    pub switches: Option<(&'a Network, SwitchDelays)>,
 }
 
 /// Everything that decides a plan.
@@ -128,6 +132,8 @@ struct Key {
     dim: Dim,
     algorithm: Option<Algorithm>,
     shape: u32,
+    /// The group, where its switches decide.
+    group: Option<u32>,
     shares: Option<Vec<u64>>,
 }
 
@@ -138,7 +144,9 @@ impl Planner for ClusterPlanner<'_> {
             None => self.shape(asked.group, asked.members),
         };
         let shares = asked.shares.map(<[u64]>::to_vec);
-        let key = Key { op: asked.op, bytes: asked.bytes, dim: asked.dim, algorithm: asked.algorithm, shape, shares };
+        let group = self.network.switches.map(|_| asked.group);
+        let Asked { op, bytes, dim, algorithm, .. } = *asked;
+        let key = Key { op, bytes, dim, algorithm, shape, group, shares };
         if let Some(plan) = self.known.get(&key) {
             return Ok(plan.clone());
         }
@@ -268,18 +276,28 @@ impl<'a> ClusterPlanner<'a> {
         if matches!(asked.op, CollectiveOp::Experts(e) if apart && e.is_once_a_server()) {
             return Err("DeepEP's normal kernels forward tokens over NVLink, and this cluster's servers have none (cluster.server); workload.ep_dispatcher = \"all-to-all\" or \"deepep-low-latency\" do not need it".to_string());
         }
+        let switches = match inside || analytic {
+            true => None,
+            false => self.group_switches(asked, algorithm, shape),
+        };
         let in_switches = match algorithm {
             Algorithm::InNetwork => true,
             Algorithm::Nvls => placement.nodes() == 1,
             _ => false,
         };
+        let c = self.communication;
+        let communicator = &self.communicators[&(placement, env)];
         let alone_ps = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
         let channels = if in_switches { 0 } else { c.channels.unwrap_or(choice.channels) };
         if self.longest.is_none_or(|l| l.alone_ps < alone_ps) {
             self.longest = Some(LongestCollective { algorithm, protocol: choice.protocol, channels, alone_ps });
         }
-        let chunk = if algorithm == Algorithm::Nvls { choice.chunk_bytes.max(NVLS_CHUNK) } else { choice.chunk_bytes };
-        if inside || in_switches || analytic {
+        let chunk = match &switches {
+            Some(switches) => switches.chunk_bytes(asked.bytes, choice.chunk_bytes),
+            None if algorithm == Algorithm::Nvls => choice.chunk_bytes.max(NVLS_CHUNK),
+            None => choice.chunk_bytes,
+        };
+        if inside || analytic || (in_switches && switches.is_none()) {
             let cut = Choice { channels, chunk_bytes: c.chunk_bytes.unwrap_or(chunk), ..choice };
             let by_chunks = chunk_passes(communicator, asked.op, algorithm, &cut, asked.bytes).is_some();
             self.by_chunks |= by_chunks && system.by_chunks;
@@ -292,6 +310,7 @@ impl<'a> ClusterPlanner<'a> {
             root: 0,
             shares: asked.shares,
             own_links: self.network.inside.is_some_and(|link| link.by_pair),
+            switches: switches.as_ref().map(|switches| &switches.in_schedule),
         };
         let kind = &self.shapes[shape].0;
         let message_ps = c.start_overhead_ps + c.work_queue_latency_ps;
@@ -313,6 +332,7 @@ impl<'a> ClusterPlanner<'a> {
             return Ok(CollectivePlan::OneFlow { steps: Arc::new(steps), overheads, min_ps });
         }
         let build = || match algorithm {
+            _ if switches.is_some() => build(asked.op, algorithm, asked.bytes, kind, &options),
             // NVLink SHARP between servers: what switches reduce inside goes by rail outside. Unequal servers have no rails; there NCCL uses rings.
             Algorithm::Nvls => build(asked.op, Algorithm::Hierarchical, asked.bytes, kind, &options)
                 .or_else(|_| build(asked.op, Algorithm::Ring, asked.bytes, kind, &options)),
@@ -320,15 +340,38 @@ impl<'a> ClusterPlanner<'a> {
         };
         let key = PlanKey::new(asked.op, algorithm, asked.bytes, kind, &options);
         let plan = match c.measured_overhead {
-            true => self.measured(asked, shape, environment, key, choice, build),
+            true => self.measured(asked, shape, environment, key, choice, options.switches, build),
             false => plan_cache::fitted(key, || Ok((build()?, Overheads::default()))),
         };
         let (schedule, overheads) = plan.map_err(|e: ScheduleError| e.to_string())?;
         self.depends_on_payload |= c.measured_overhead;
-        if algorithm == Algorithm::Nvls {
+        if algorithm == Algorithm::Nvls && switches.is_none() {
             self.notes.insert("NVLS across servers is simulated as a hierarchical collective: inside servers by NVLink, between them rail by rail".to_string());
         }
-        Ok(CollectivePlan::Transfers { schedule, protocol: choice.protocol, overheads: overheads.plus(message_ps) })
+        Ok(CollectivePlan::Transfers {
+            schedule,
+            protocol: choice.protocol,
+            overheads: overheads.plus(message_ps),
+            switches: switches.map(|switches| Arc::new(switches.nodes)).unwrap_or_default(),
+        })
+    }
+
+    /// Returns the switches that reduce for a group by `algorithm`; `None`: none do, or not as packets. Then a note says why.
+    fn group_switches(&mut self, asked: &Asked, algorithm: Algorithm, shape: usize) -> Option<GroupSwitches> {
+        let (net, _) = self.network.switches?;
+        if !exists(asked.op, algorithm) || !matches!(algorithm, Algorithm::Nvls | Algorithm::InNetwork) {
+            return None;
+        }
+        let found = group_switches(net, &self.shapes[shape].0, asked.members, algorithm, self.system.nvls);
+        found
+            .map_err(|why| {
+                self.notes.insert(format!(
+                    "{:?} by {algorithm:?} takes the time of an idle cluster and sends no packets: {why}",
+                    asked.op
+                ))
+            })
+            .ok()
+            .flatten()
     }
 
     /// Returns a schedule, and overheads of its messages such that alone on an idle network it takes the time of the closed form.
@@ -339,6 +382,7 @@ impl<'a> ClusterPlanner<'a> {
         environment: &Env,
         key: PlanKey,
         choice: Choice,
+        switches: Option<&ReducingSwitches>,
         build: impl FnOnce() -> Result<Schedule, E>,
     ) -> Result<FittedSchedule, E> {
         let (c, system) = (self.communication, self.system);
@@ -357,6 +401,7 @@ impl<'a> ClusterPlanner<'a> {
             net_latency_ps: system.net_extra_ps,
             rendezvous_ps: c.rendezvous_ps,
             message_ps: c.start_overhead_ps + c.work_queue_latency_ps,
+            switches: switches.zip(self.network.switches.map(|(_, delays)| delays)),
         };
         let latencies = latencies(&communicator, algorithm, choice.protocol);
         let target = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);

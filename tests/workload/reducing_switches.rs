@@ -1,0 +1,137 @@
+//! Switches that reduce, as packets: what links carry, how long it takes, and what cannot be done so.
+
+use crate::support::program::Folder;
+
+/// Runs a sweep of one all-reduce, or of `jobs`, and returns the folder and what the program said.
+fn ran(jobs: &str, more: &[&str]) -> (Folder, String) {
+    let workload = match jobs {
+        "" => {
+            "workload = { kind = \"collective\", op = \"all-reduce\", bytes = 8388608, algorithm = \"in-network\" }\n"
+        }
+        _ => "",
+    };
+    let text = format!(
+        "name = \"r\"\n[base]\ncluster = {{ gpu = \"h100\", gpus = 16, gpus_per_server = 4 }}\n\
+         topology = {{ kind = \"rail-optimized\", servers_per_pod = 2, spines = 4, link_gbps = 400 }}\ntransport = {{ cc = \"none\" }}\n\
+         output = {{ flows = true, links = true }}\n{workload}{jobs}"
+    );
+    let folder = Folder::new(&[("s.toml", &text)]);
+    let args = [&["run", "s.toml", "--out", "out", "--engine", "cpu"], more].concat();
+    let ran = folder.run(&args);
+    let said = ran.stderr + &ran.stdout;
+    assert_eq!(ran.code, 0, "{said}");
+    (folder, said)
+}
+
+/// Time of the first experiment, us.
+fn time_us(folder: &Folder) -> f64 {
+    folder.numbers("results", "makespan_ns")[0] / 1000.0
+}
+
+/// Bytes that each direction of a link carried.
+fn carried(folder: &Folder) -> Vec<(String, f64)> {
+    folder.column("out/links.csv", "link").into_iter().zip(folder.numbers("links", "bytes")).collect()
+}
+
+#[test]
+fn every_link_of_the_tree_carries_the_data_once_each_way() {
+    let (folder, _) = ran("", &[]);
+    let links = carried(&folder);
+    // Each of four GPUs of a server has a quarter of the data; 4 % more are headers and acknowledgements of what comes back.
+    let quarter = f64::from(8 << 20) / 4.0;
+    let is_once = |bytes: f64| (1.0..1.12).contains(&(bytes / quarter));
+    for host in 0..16 {
+        let of_host: Vec<&(String, f64)> = links
+            .iter()
+            .filter(|(name, _)| {
+                name.starts_with(&format!("host{host}->leaf")) || name.ends_with(&format!("->host{host}"))
+            })
+            .collect();
+        assert_eq!(of_host.len(), 2, "{links:?}");
+        assert!(of_host.iter().all(|(_, bytes)| is_once(*bytes)), "{of_host:?}");
+    }
+    // Two leaves of each rail meet in a spine, and the rails' roots are different ones.
+    let up: Vec<&(String, f64)> = links
+        .iter()
+        .filter(|(name, bytes)| name.contains("->spine") && !name.contains("reducer") && *bytes > 0.0)
+        .collect();
+    assert!(up.len() == 8 && up.iter().all(|(_, bytes)| is_once(*bytes)), "{up:?}");
+    let mut roots: Vec<&str> = up.iter().map(|(name, _)| name.split("->").nth(1).expect("a name")).collect();
+    roots.sort_unstable();
+    roots.dedup();
+    assert_eq!(roots.len(), 4, "{up:?}");
+    // 2 MiB at 400 Gb/s, once: 42 us. Up and down go on at the same time.
+    let us = time_us(&folder);
+    assert!((42.0..60.0).contains(&us), "{us} us");
+    let (ring, _) = ran("", &["--set", "workload.algorithm=ring"]);
+    assert!(time_us(&ring) > 1.4 * us, "a ring carries 1.75 times as much");
+}
+
+#[test]
+fn nvswitches_spread_what_they_summed() {
+    let keys = ["--set", "cluster.gpus=4", "--set", "workload.algorithm=nvls", "--set", "cluster.nvlink=packet"];
+    let (folder, _) = ran("", &keys);
+    // Each GPU sends its data to be summed, and a quarter once more to be spread: 8 MiB x 5/4 at 450 GB/s is 23.3 us.
+    let us = time_us(&folder);
+    assert!((23.3..29.0).contains(&us), "{us} us");
+    let links = carried(&folder);
+    let own: Vec<&(String, f64)> = links.iter().filter(|(name, _)| name.starts_with("host")).collect();
+    let expected = f64::from(8 << 20) * 1.25;
+    assert!(own.iter().filter(|(_, bytes)| (1.0..1.12).contains(&(bytes / expected))).count() == 4, "{own:?}");
+    assert!(!links.iter().any(|(name, bytes)| name.contains("leaf") && *bytes > 0.0), "nothing leaves the server");
+}
+
+#[test]
+fn a_measured_machine_takes_the_time_of_the_closed_form_when_idle() {
+    for (algorithm, gpus) in [("in-network", "16"), ("nvls", "8")] {
+        for bytes in ["1024", "1048576", "33554432"] {
+            let base = ["cluster.server=dgx-h100", "cluster.nvlink=packet"];
+            let bytes = format!("workload.bytes={bytes}");
+            let (gpus, algorithm) = (format!("cluster.gpus={gpus}"), format!("workload.algorithm={algorithm}"));
+            let time = |analytic: &str| {
+                let text = "name = \"r\"\n[base]\ntopology = { kind = \"rail-optimized\", servers_per_pod = 1 }\nworkload = { kind = \"collective\", op = \"all-reduce\" }\n";
+                let folder = Folder::new(&[("s.toml", text)]);
+                let mut args = vec!["run", "s.toml", "--out", "out", "--engine", "cpu"];
+                for set in base.iter().copied().chain([bytes.as_str(), gpus.as_str(), algorithm.as_str(), analytic]) {
+                    args.extend(["--set", set]);
+                }
+                let ran = folder.run(&args);
+                assert_eq!(ran.code, 0, "{}", ran.stderr);
+                time_us(&folder)
+            };
+            let (packets, closed) = (time("workload.analytic=intra"), time("workload.analytic=all"));
+            let off = packets / closed;
+            assert!(
+                (0.9..1.25).contains(&off),
+                "{algorithm} of {bytes}: {packets} us as packets, {closed} us by the closed form"
+            );
+        }
+    }
+}
+
+#[test]
+fn nothing_decides_but_the_sweep() {
+    let results = |jobs: &str, more: &[&str]| {
+        let (folder, _) = ran(jobs, more);
+        ["results.csv", "flows.csv", "links.csv"].map(|name| folder.text(&format!("out/{name}")))
+    };
+    let job = |name: &str, start_us: u32| {
+        format!(
+            "[[job]]\nname = \"{name}\"\ngpus = 8\nplacement = \"spread\"\nstart_us = {start_us}.0\nkind = \"collective\"\nop = \"all-reduce\"\n\
+             bytes = 1048576\nalgorithm = \"in-network\"\n"
+        )
+    };
+    let jobs = format!("{}{}", job("a", 0), job("b", 5));
+    for keys in ["", &jobs] {
+        let one = results(keys, &["--jobs", "1"]);
+        assert_eq!(results(keys, &["--jobs", "2"]), one);
+        let memo = results(keys, &["--memo", "off"]);
+        assert_eq!(memo, one);
+    }
+}
+
+#[test]
+fn what_has_no_tree_takes_the_closed_form_and_says_so() {
+    let (_, said) = ran("", &["--set", "topology.kind=bcube", "--set", "cluster.gpus_per_server=1"]);
+    assert!(said.contains("sends no packets: no tree of switches joins its NICs"), "{said}");
+}
