@@ -25,7 +25,7 @@ pub use htsim::parse_htsim;
 pub use infragraph::{parse_infragraph, to_infragraph};
 pub use network::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink, SlowArc, SwitchNames};
 pub use ns3::{TopologyFile, parse_ns3, to_ns3};
-pub use reducers::{Reducer, ReductionTree, reduction_tree};
+pub use reducers::{REDUCER_WORD, Reducer, ReductionTree, reduction_tree};
 pub use simai::{parse_simai, to_simai};
 pub use text::FileError;
 pub use validate::{MAX_LINKS, MAX_NODES, TopologyError};

@@ -2,7 +2,7 @@
 //!
 //! Layer: topology. Generators and file readers produce it, and all layers below use it.
 
-use super::reducers::Reducer;
+use super::reducers::{REDUCER_WORD, Reducer};
 
 /// Index of a node in [`Network::nodes`].
 pub type NodeIdx = u32;
@@ -148,7 +148,7 @@ impl Network {
         };
         let mut names: Vec<String> = self.nodes.iter().enumerate().map(name).collect();
         for &(node, Reducer { switch, neighbour }) in &self.reducers {
-            names[node as usize] = format!("{}.reducer.{}", names[switch as usize], names[neighbour as usize]);
+            names[node as usize] = format!("{}{REDUCER_WORD}{}", names[switch as usize], names[neighbour as usize]);
         }
         names
     }

@@ -15,6 +15,9 @@ pub struct Reducer {
     pub neighbour: NodeIdx,
 }
 
+/// What stands in the name of a reducer between its switch and its neighbour.
+pub const REDUCER_WORD: &str = ".reducer.";
+
 /// Switches over which the data of some hosts meets in a root, and spreads from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReductionTree {

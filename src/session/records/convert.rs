@@ -11,6 +11,7 @@ use hyperfold_config::spec::Config;
 use hyperfold_engine::FoldStats;
 use hyperfold_host::cost::usd_per_mtoken;
 use hyperfold_host::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome, nodes_of_link};
+use hyperfold_network::topology::REDUCER_WORD;
 use hyperfold_results::approximate::MESSAGES_UP_TO;
 use hyperfold_results::{
     ExperimentRecord, Finished, FlowMeasures, FlowRecord, FoldingRecord, LinkEnds, LinkPackets, LinkRecord, Micro,
@@ -173,9 +174,9 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> 
         let rate = r.tokens_per_s.filter(|_| o.jobs.is_empty());
         r.usd_per_mtoken = rate.map(|rate| usd_per_mtoken(bill, rate, config.cost.years, config.cost.usd_per_kwh));
     }
-    // The most utilised link; the first of equals, in the order of links.
+    // The most utilised link; the first of equals, in the order of links. Those of reducers are no hardware.
     let mut busiest: Option<(Micro, &LinkOutcome)> = None;
-    for l in o.links.iter().filter(|l| l.bytes > 0) {
+    for l in o.links.iter().filter(|l| l.bytes > 0 && !l.name.contains(REDUCER_WORD)) {
         let u = share(l, o.makespan_ps);
         if busiest.is_none_or(|(best, _)| u > best) {
             busiest = Some((u, l));
