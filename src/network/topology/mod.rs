@@ -9,7 +9,7 @@ mod htsim;
 mod infragraph;
 pub mod network;
 mod ns3;
-mod reducers;
+mod reduction_tree;
 mod simai;
 pub mod text;
 mod validate;
@@ -23,9 +23,11 @@ pub use generate::{
 };
 pub use htsim::parse_htsim;
 pub use infragraph::{parse_infragraph, to_infragraph};
-pub use network::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink, SlowArc, SwitchNames};
+pub use network::{
+    ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink, REDUCER_WORD, Reducer, SlowArc, SwitchNames,
+};
 pub use ns3::{TopologyFile, parse_ns3, to_ns3};
-pub use reducers::{REDUCER_WORD, Reducer, ReductionTree, reduction_tree};
+pub use reduction_tree::{ReductionTree, fabric_ports, reduction_tree};
 pub use simai::{parse_simai, to_simai};
 pub use text::FileError;
 pub use validate::{MAX_LINKS, MAX_NODES, TopologyError};

@@ -2,7 +2,7 @@
 //!
 //! Layer: topology. Generators and file readers produce it, and all layers below use it.
 
-use super::reducers::{REDUCER_WORD, Reducer};
+use hyperfold_base::units::{BPS_PER_MBPS, MAX_RATE_BPS};
 
 /// Index of a node in [`Network::nodes`].
 pub type NodeIdx = u32;
@@ -72,6 +72,21 @@ pub struct NvLink {
     /// One-way latency over both hops.
     pub latency_ps: u64,
 }
+
+/// The part of a switch that reduces what one neighbour sends, and sends what this neighbour gets.
+///
+/// A switch forwards packets and computes nothing. What it reduces goes to nodes of its own, one for each neighbour that takes part, at the rate of the links
+/// to that neighbour. So packets load the fabric's links as they do where a switch reduces, and no reducer slows another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Reducer {
+    /// The switch.
+    pub switch: NodeIdx,
+    /// Host or switch that is linked to it.
+    pub neighbour: NodeIdx,
+}
+
+/// What stands in the name of a reducer between its switch and its neighbour.
+pub const REDUCER_WORD: &str = ".reducer.";
 
 /// A validated network. INVARIANT (checked by `Network::new` in `topology::validate`): node indices are in range; there are no self-links; every host has a
 /// link to a switch or host; node ids are unique and ascending; rates and delays are in range.
@@ -177,6 +192,41 @@ impl Network {
             reached = next;
         }
         tiers
+    }
+
+    /// Host of a rank. Ranks of GPUs come first, then reducers in the order in which they were added.
+    pub fn host_of(&self, rank: u32) -> Option<NodeIdx> {
+        let rank = rank as usize;
+        self.ranks.get(rank).copied().or_else(|| self.reducers.get(rank - self.ranks.len()).map(|&(node, _)| node))
+    }
+
+    /// Smallest delay of a link that packets cross, in ps; 1 if there is none.
+    pub fn min_delay_ps(&self) -> u64 {
+        self.links.iter().filter(|l| self.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1)
+    }
+
+    /// Adds a host for each reducer. Its link is as fast as all links between switch and neighbour together, and as short as the shortest of the network.
+    pub fn add_reducers(&mut self, reducers: &[Reducer]) {
+        let delay_ps = self.min_delay_ps();
+        let mut id = self.nodes.iter().map(|n| n.id).max().map_or(0, |id| id + 1);
+        for reducer in reducers {
+            let joins = |l: &&Link| {
+                [(l.a, l.b), (l.b, l.a)].contains(&(reducer.switch, reducer.neighbour)) && self.is_packet_link(l)
+            };
+            let sum_bps: u64 = self.links.iter().filter(joins).map(|l| l.rate_bps).sum();
+            let rate_bps = sum_bps.min(MAX_RATE_BPS / BPS_PER_MBPS * BPS_PER_MBPS);
+            let node = self.nodes.len() as NodeIdx;
+            self.nodes.push(Node { kind: NodeKind::Reducer, id, server: u32::MAX });
+            self.links.push(Link { a: node, b: reducer.switch, rate_bps, delay_ps });
+            self.reducers.push((node, *reducer));
+            id += 1;
+        }
+    }
+
+    /// The switch inside a server, over which packets between its GPUs go; `None`: there is none.
+    pub fn switch_inside(&self, server: u32) -> Option<NodeIdx> {
+        let is_it = |node: &Node| node.kind == NodeKind::Switch && node.server == server;
+        self.nodes.iter().position(is_it).map(|node| node as NodeIdx)
     }
 
     /// The transmitting node of an arc.

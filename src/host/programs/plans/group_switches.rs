@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use hyperfold_llm::collective::{Algorithm, ReducingSwitches, Shape, SwitchTree};
 use hyperfold_llm::workload::lower::ReducingSwitch;
-use hyperfold_network::topology::{Network, NodeIdx, reduction_tree};
+use hyperfold_network::topology::{Network, NodeIdx, fabric_ports, reduction_tree};
 
 /// Least payload of a message to or from a switch in bytes, if the data are not less. Our choice: NCCL's chunks for NVLS have 16 to 128 KiB. SHARP reduces
 /// packet by packet, so here a piece waits longer in each switch than there.
@@ -109,8 +109,8 @@ pub(crate) fn group_switches(
         let out = net.out_arcs();
         for place in 0..places {
             let hosts: Vec<NodeIdx> = servers.iter().map(|own| host(own[place])).collect();
-            let ports = net.fabric_ports(&out, hosts[0]);
-            if hosts.iter().any(|&host| net.fabric_ports(&out, host) != ports) {
+            let ports = fabric_ports(net, &out, hosts[0]);
+            if hosts.iter().any(|&host| fabric_ports(net, &out, host) != ports) {
                 return Err("its NICs do not have the same number of links".to_string());
             }
             // Trees of groups and places lie apart.

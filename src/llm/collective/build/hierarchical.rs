@@ -11,15 +11,15 @@ use super::shape::Shape;
 use super::writer::{How, Range, ScheduleWriter, span};
 
 /// Servers with equal places: rows are servers, columns are rails.
-pub(super) struct Grid {
+pub(super) struct ServerGrid {
     /// Members of each server, in the order of their places.
     pub servers: Vec<Vec<u32>>,
     /// Number of members of a server.
     pub places: usize,
 }
 
-impl Grid {
-    pub(super) fn new(op: CollectiveOp, shape: &Shape) -> Result<Grid, ScheduleError> {
+impl ServerGrid {
+    pub(super) fn new(op: CollectiveOp, shape: &Shape) -> Result<ServerGrid, ScheduleError> {
         let servers = shape.by_server();
         let place = |m: u32| shape.members[m as usize].1;
         let first: Vec<u32> = servers[0].iter().map(|&m| place(m)).collect();
@@ -28,7 +28,7 @@ impl Grid {
                 return Err(ScheduleError::Uneven { op, member: members[0] });
             }
         }
-        Ok(Grid { servers, places: first.len() })
+        Ok(ServerGrid { servers, places: first.len() })
     }
 
     /// Members of place index `p`, server by server, beginning with server `first`.
@@ -46,7 +46,7 @@ pub(super) fn write(
     channels: u16,
     root: u32,
 ) -> Result<(), ScheduleError> {
-    let grid = Grid::new(op, shape)?;
+    let grid = ServerGrid::new(op, shape)?;
     for c in 0..channels {
         match op {
             CollectiveOp::AllReduce => {
@@ -61,7 +61,7 @@ pub(super) fn write(
     Ok(())
 }
 
-fn all_reduce(w: &mut ScheduleWriter, grid: &Grid, c: u16, range: Range) {
+fn all_reduce(w: &mut ScheduleWriter, grid: &ServerGrid, c: u16, range: Range) {
     let parts: Vec<Vec<Range>> = (0..grid.places).map(|p| vec![span(range, p as u64, grid.places as u64)]).collect();
     for members in &grid.servers {
         direct::reduce_scatter(w, members, c, &parts);
@@ -78,7 +78,7 @@ fn all_reduce(w: &mut ScheduleWriter, grid: &Grid, c: u16, range: Range) {
 }
 
 /// Reduce-scatter and all-gather, whose shards belong to members. Place p of a server handles the shards of its whole rail.
-fn sharded(w: &mut ScheduleWriter, grid: &Grid, op: CollectiveOp, c: u16, channels: u16, bytes: u64) {
+fn sharded(w: &mut ScheduleWriter, grid: &ServerGrid, op: CollectiveOp, c: u16, channels: u16, bytes: u64) {
     let n = w.n() as u64;
     let shard = |m: u32| span(span(Range { start: 0, end: bytes }, m as u64, n), c as u64, channels as u64);
     let rails: Vec<Vec<u32>> = (0..grid.places).map(|p| grid.rail(p, 0)).collect();
@@ -101,7 +101,7 @@ fn sharded(w: &mut ScheduleWriter, grid: &Grid, op: CollectiveOp, c: u16, channe
 }
 
 /// Broadcast and reduction: the root's server divides the work over its rails.
-fn rooted(w: &mut ScheduleWriter, grid: &Grid, op: CollectiveOp, c: u16, range: Range, root: u32) {
+fn rooted(w: &mut ScheduleWriter, grid: &ServerGrid, op: CollectiveOp, c: u16, range: Range, root: u32) {
     let home = grid.servers.iter().position(|m| m.contains(&root)).expect("the root is in a server");
     let parts: Vec<Vec<Range>> = (0..grid.places).map(|p| vec![span(range, p as u64, grid.places as u64)]).collect();
     if op == CollectiveOp::Broadcast {

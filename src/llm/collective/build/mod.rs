@@ -10,6 +10,7 @@ mod experts;
 mod halving;
 mod hierarchical;
 mod options;
+mod reducing;
 mod ring;
 mod shape;
 mod switches;
@@ -24,9 +25,10 @@ mod tests;
 use super::{Algorithm, CollectiveOp, Schedule};
 pub use error::ScheduleError;
 pub use options::ScheduleOptions;
+pub use reducing::{ReducingSwitches, SwitchTree};
 pub(super) use ring::order as ring_order;
 pub use shape::Shape;
-pub use switches::{ReducingSwitches, SwitchTree};
+
 use writer::ScheduleWriter;
 
 /// Names of the algorithms that have schedules for `op`, for messages.

@@ -2,7 +2,7 @@
 //!
 //! Layer: collective. Builds nothing.
 
-use super::switches::ReducingSwitches;
+use super::reducing::ReducingSwitches;
 
 /// Options of a schedule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,42 +6,15 @@
 use super::super::CollectiveOp;
 use super::direct;
 use super::error::ScheduleError;
-use super::hierarchical::Grid;
+use super::hierarchical::ServerGrid;
+use super::reducing::{ReducingSwitches, SwitchTree};
 use super::ring;
 use super::shape::Shape;
 use super::writer::{How, Range, ScheduleWriter, span};
 
-/// The switches that reduce for a communicator.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct ReducingSwitches {
-    /// Number of switches. Switch `i` is `n + i` in a schedule for `n` members.
-    pub n: u32,
-    /// The switch inside each server, servers in the order of their first member. Empty: none inside servers reduces.
-    pub inside: Vec<u32>,
-    /// Trees between servers: by the place of members in their servers, then by port of a NIC. Empty: none between servers reduces.
-    pub trees: Vec<Vec<SwitchTree>>,
-}
-
-/// A tree of switches between servers.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SwitchTree {
-    /// Each switch, with the index of its parent here; `None`: it is the root. Children come before their parents.
-    pub switches: Vec<(u32, Option<usize>)>,
-    /// For each server, the index here of the switch that its member's NIC is linked to.
-    pub leaf_of: Vec<usize>,
-}
-
-impl SwitchTree {
-    /// Indices of the switches from that of server `s` to the root.
-    fn way_up(&self, s: usize) -> Vec<usize> {
-        let next = |&at_switch: &usize| self.switches[at_switch].1;
-        std::iter::successors(Some(self.leaf_of[s]), next).collect()
-    }
-}
-
 /// A communicator and its switches, with the numbers that they have in the schedule.
 struct Reduction<'a> {
-    grid: Grid,
+    grid: ServerGrid,
     /// Number of members.
     n: u32,
     /// Number of parallel rings between servers, where no tree leads from one to another.
@@ -61,7 +34,7 @@ pub(super) fn write(
     channels: u16,
     switches: &ReducingSwitches,
 ) -> Result<(), ScheduleError> {
-    let r = Reduction { grid: Grid::new(op, shape)?, n: shape.n(), channels, switches };
+    let r = Reduction { grid: ServerGrid::new(op, shape)?, n: shape.n(), channels, switches };
     let whole = Range { start: 0, end: bytes };
     let places = r.grid.places;
     match op {

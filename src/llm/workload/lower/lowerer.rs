@@ -10,7 +10,7 @@ use crate::collective::{EdgeRing, Overheads};
 use crate::workload::classes::Representatives;
 use crate::workload::program::{Dim, Workload};
 use crate::workload::tasks::{EdgePairs, TaskGraph};
-use hyperfold_network::topology::Reducer;
+use hyperfold_network::topology::{NodeIdx, Reducer};
 
 /// Which ranks and groups each representative stands for, and the queue pairs of the collectives lowered so far.
 pub(super) struct JoinedLowering {
@@ -75,6 +75,17 @@ impl Lowerer<'_> {
     pub(super) fn overhead_ps(&self, src: u32, dst: u32, overheads: &Overheads) -> u64 {
         let server = |rank: u32| self.machine.servers[rank as usize];
         if server(src) == server(dst) { overheads.inside_ps } else { overheads.net_ps }
+    }
+
+    /// Rank of the part of a switch that reduces for a neighbour, added if it is new.
+    pub(super) fn reducer(&mut self, switch: NodeIdx, neighbour: NodeIdx) -> u32 {
+        let reducer = Reducer { switch, neighbour };
+        let next = (self.machine.hosts.len() + self.graph.reducers.len()) as u32;
+        let rank = *self.reducers.entry(reducer).or_insert(next);
+        if rank == next {
+            self.graph.reducers.push(reducer);
+        }
+        rank
     }
 
     /// Checks that `more` further tasks stay within the limit.

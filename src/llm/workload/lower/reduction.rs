@@ -8,9 +8,8 @@ use super::machine::IntraServerPath;
 use super::planner::ReducingSwitch;
 use super::transfer::Arrival;
 use crate::collective::{Overheads, Transfer};
-use hyperfold_network::topology::{NodeIdx, Reducer};
 
-/// Those who send and receive in a collective, by their numbers in its schedule: members, then switches.
+/// Senders and receivers of a collective, by their numbers in its schedule: members, then switches.
 pub(super) struct Parties<'a> {
     /// Rank of each member.
     pub members: &'a [u32],
@@ -97,25 +96,4 @@ impl Parties<'_> {
 fn half_way(l: &Lowerer) -> IntraServerPath {
     let way = l.machine.intra.unwrap_or(l.machine.shared_nic);
     IntraServerPath { latency_ps: (way.latency_ps / 2).max(1), ..way }
-}
-
-impl Lowerer<'_> {
-    /// Rank of the part of a switch that reduces for a neighbour, added if it is new.
-    fn reducer(&mut self, switch: NodeIdx, neighbour: NodeIdx) -> u32 {
-        let reducer = Reducer { switch, neighbour };
-        let next = (self.machine.hosts.len() + self.graph.reducers.len()) as u32;
-        let rank = *self.reducers.entry(reducer).or_insert(next);
-        if rank == next {
-            self.graph.reducers.push(reducer);
-        }
-        rank
-    }
-
-    /// Lets a gate wait for an arrival.
-    pub(super) fn wait_in_gate(&mut self, arrival: Arrival, gate: u32) {
-        match arrival.message {
-            true => self.graph.arrival_into_gate(arrival.arrived, gate),
-            false => self.graph.into_gate(arrival.arrived, gate),
-        }
-    }
 }

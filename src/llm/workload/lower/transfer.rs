@@ -129,6 +129,14 @@ impl Lowerer<'_> {
         }
     }
 
+    /// Lets a gate wait for an arrival.
+    pub(super) fn wait_in_gate(&mut self, arrival: Arrival, gate: u32) {
+        match arrival.message {
+            true => self.graph.arrival_into_gate(arrival.arrived, gate),
+            false => self.graph.into_gate(arrival.arrived, gate),
+        }
+    }
+
     /// Lets `waiter`, a task of the sending rank, wait until a transfer has left.
     pub(super) fn wait_sent(&mut self, arrival: Arrival, waiter: u32) {
         self.graph.after(arrival.sent, waiter);

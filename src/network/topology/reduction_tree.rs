@@ -1,22 +1,8 @@
-//! Switches that reduce: the hosts that stand for their arithmetic, and the trees over which the data of a communicator meets.
+//! Trees of switches over which the data of a communicator meets.
 //!
-//! Layer: topology. A switch forwards packets and computes nothing. What it reduces goes to hosts of its own, one for each neighbour that takes part, at the
-//! rate of the links to that neighbour. So packets load the fabric's links as they do where a switch reduces, and no host slows another.
+//! Layer: topology. [`Network::add_reducers`] makes the parts of the switches that add up.
 
-use super::network::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind};
-use hyperfold_base::units::{BPS_PER_MBPS, MAX_RATE_BPS};
-
-/// The part of a switch that reduces what one neighbour sends, and sends what this neighbour gets.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Reducer {
-    /// The switch.
-    pub switch: NodeIdx,
-    /// Host or switch that is linked to it.
-    pub neighbour: NodeIdx,
-}
-
-/// What stands in the name of a reducer between its switch and its neighbour.
-pub const REDUCER_WORD: &str = ".reducer.";
+use super::network::{ArcIdx, Network, NodeIdx, NodeKind};
 
 /// Switches over which the data of some hosts meets in a root, and spreads from there.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -27,57 +13,20 @@ pub struct ReductionTree {
     pub leaf_of: Vec<usize>,
 }
 
-impl Network {
-    /// Host of a rank. Ranks of GPUs come first, then reducers in the order in which they were added.
-    pub fn host_of(&self, rank: u32) -> Option<NodeIdx> {
-        let rank = rank as usize;
-        self.ranks.get(rank).copied().or_else(|| self.reducers.get(rank - self.ranks.len()).map(|&(node, _)| node))
-    }
+/// The switches of the fabric that a host is linked to, in the order of its links.
+fn fabric_switches(net: &Network, out: &[Vec<ArcIdx>], host: NodeIdx) -> Vec<NodeIdx> {
+    let far = out[host as usize].iter().map(|&arc| net.arc_to(arc));
+    far.filter(|&node| is_fabric_switch(net, node)).collect()
+}
 
-    /// Smallest delay of a link that packets cross, in ps; 1 if there is none.
-    pub fn min_delay_ps(&self) -> u64 {
-        self.links.iter().filter(|l| self.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1)
-    }
+/// Number of links from a host to switches of the fabric. `out`: [`Network::out_arcs`].
+pub fn fabric_ports(net: &Network, out: &[Vec<ArcIdx>], host: NodeIdx) -> usize {
+    fabric_switches(net, out, host).len()
+}
 
-    /// Adds a host for each reducer. Its link is as fast as all links between switch and neighbour together, and as short as the shortest of the network.
-    pub fn add_reducers(&mut self, reducers: &[Reducer]) {
-        let delay_ps = self.min_delay_ps();
-        let mut id = self.nodes.iter().map(|n| n.id).max().map_or(0, |id| id + 1);
-        for reducer in reducers {
-            let joins = |l: &&Link| {
-                [(l.a, l.b), (l.b, l.a)].contains(&(reducer.switch, reducer.neighbour)) && self.is_packet_link(l)
-            };
-            let sum_bps: u64 = self.links.iter().filter(joins).map(|l| l.rate_bps).sum();
-            let rate_bps = sum_bps.min(MAX_RATE_BPS / BPS_PER_MBPS * BPS_PER_MBPS);
-            let node = self.nodes.len() as NodeIdx;
-            self.nodes.push(Node { kind: NodeKind::Reducer, id, server: u32::MAX });
-            self.links.push(Link { a: node, b: reducer.switch, rate_bps, delay_ps });
-            self.reducers.push((node, *reducer));
-            id += 1;
-        }
-    }
-
-    /// The switches of the fabric that a host is linked to, in the order of its links.
-    fn fabric_switches(&self, out: &[Vec<ArcIdx>], host: NodeIdx) -> Vec<NodeIdx> {
-        let far = out[host as usize].iter().map(|&arc| self.arc_to(arc));
-        far.filter(|&node| self.is_fabric_switch(node)).collect()
-    }
-
-    /// Number of links from a host to switches of the fabric.
-    pub fn fabric_ports(&self, out: &[Vec<ArcIdx>], host: NodeIdx) -> usize {
-        self.fabric_switches(out, host).len()
-    }
-
-    fn is_fabric_switch(&self, node: NodeIdx) -> bool {
-        let node = &self.nodes[node as usize];
-        node.kind == NodeKind::Switch && node.server == u32::MAX
-    }
-
-    /// The switch inside a server, over which packets between its GPUs go; `None`: there is none.
-    pub fn switch_inside(&self, server: u32) -> Option<NodeIdx> {
-        let is_it = |node: &Node| node.kind == NodeKind::Switch && node.server == server;
-        self.nodes.iter().position(is_it).map(|node| node as NodeIdx)
-    }
+fn is_fabric_switch(net: &Network, node: NodeIdx) -> bool {
+    let node = &net.nodes[node as usize];
+    node.kind == NodeKind::Switch && node.server == u32::MAX
 }
 
 /// Distances of all switches of the fabric from one of them, in links; `u32::MAX` where no path leads.
@@ -90,7 +39,7 @@ fn distances(net: &Network, out: &[Vec<ArcIdx>], from: NodeIdx) -> Vec<u32> {
         for &node in &reached {
             for &arc in &out[node as usize] {
                 let far = net.arc_to(arc);
-                if distance[far as usize] == u32::MAX && net.is_fabric_switch(far) {
+                if distance[far as usize] == u32::MAX && is_fabric_switch(net, far) {
                     distance[far as usize] = hops;
                     next.push(far);
                 }
@@ -116,7 +65,7 @@ pub fn reduction_tree(
     spread: usize,
 ) -> Option<ReductionTree> {
     let leaf = |&host: &NodeIdx| {
-        let switches = net.fabric_switches(out, host);
+        let switches = fabric_switches(net, out, host);
         (!switches.is_empty()).then(|| switches[port % switches.len()])
     };
     let leaves: Vec<NodeIdx> = hosts.iter().map(leaf).collect::<Option<_>>()?;
@@ -135,7 +84,7 @@ pub fn reduction_tree(
             is_in_tree[node as usize] = true;
             found.push(node);
             let nearer = out[node as usize].iter().map(|&arc| net.arc_to(arc)).filter(|&far| {
-                net.is_fabric_switch(far) && from_root[far as usize] == from_root[node as usize].wrapping_sub(1)
+                is_fabric_switch(net, far) && from_root[far as usize] == from_root[node as usize].wrapping_sub(1)
             });
             let nearer: Vec<NodeIdx> = nearer.collect();
             let known = nearer.iter().copied().find(|&far| is_in_tree[far as usize]);
@@ -163,7 +112,7 @@ fn root(net: &Network, out: &[Vec<ArcIdx>], leaves: &[NodeIdx], spread: usize) -
             *reach = (reach.0.max(distance), reach.1 + u64::from(distance));
         }
     }
-    let switches = || (0..net.nodes.len() as NodeIdx).filter(|&node| net.is_fabric_switch(node));
+    let switches = || (0..net.nodes.len() as NodeIdx).filter(|&node| is_fabric_switch(net, node));
     let nearest = switches().map(|node| reach[node as usize]).min().filter(|reach| reach.0 != u32::MAX)?;
     let equal: Vec<NodeIdx> = switches().filter(|&node| reach[node as usize] == nearest).collect();
     Some(equal[spread % equal.len()])
@@ -172,7 +121,7 @@ fn root(net: &Network, out: &[Vec<ArcIdx>], leaves: &[NodeIdx], spread: usize) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::topology::{Clos, Fabric, NodeKind, RailOnly, RailOptimized, SlimFly};
+    use crate::topology::{Clos, Fabric, RailOnly, RailOptimized, Reducer, SlimFly};
 
     fn fabric(gpus: u32, per_server: u32, nic_ports: u32) -> Fabric {
         Fabric {
