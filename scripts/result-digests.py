@@ -53,6 +53,7 @@ SMALL = {
     "papers/arcadia-groups": [],
     "papers/arcadia-job-sizes": ["jobs.count=100"],
     "papers/arcadia-link-rates": ["workload.microbatch=512"],
+    "papers/arcadia-pauses": ["workload.bytes=1000000"],
     "papers/arcadia-queue-pairs": ["workload.bytes=1000000"],
     "papers/arcadia-shared-hosts": ["job.one.bytes=1000000", "job.two.bytes=1000000"],
     "papers/arcadia-stranding": ["jobs.count=200"],
@@ -63,6 +64,7 @@ SMALL = {
     "papers/moye-simulation-time": [],
     "papers/multiverse-balancing": ["workload.global_batch=128"],
     "papers/multiverse-priorities": ["workload.global_batch=128"],
+    "papers/multiverse-priorities-packets": ["cluster.gpus=64", "topology.k=8", "workload.global_batch=4", "workload.seq=64"],
     "papers/multiverse-groups": [],
     "papers/simai-link-rates": [],
     "papers/simai-scale-up": [],
@@ -102,6 +104,11 @@ SMALL = {
     "studies/ultra-ethernet-slow-links": [],
     "studies/weighed-ports": [],
     "studies/traffic-classes": [],
+    "studies/classes-by-dimension": ["job.neighbour.iterations=1"],
+    "studies/fabrics-1024": ["cluster.gpus=128", "workload.seq=128", "fidelity.mode=flow", "fidelity.join=collectives"],
+    "studies/fabrics-16384": [],
+    "studies/failed-link-routing": ["workload.bytes=1000000"],
+    "studies/failed-link-training": ["workload.seq=128"],
     "studies/storage-beside-training": [],
     "studies/topology-search-10k": ["workload.analytic=all", "sweep.samples=2"],
     "studies/topologies-13b": ["workload.seq=64", "workload.global_batch=8"],
@@ -115,7 +122,7 @@ SMALL = {
     "suites/wormhole-trace": ["workload.seq=64", "workload.analytic=all", "workload.global_batch=32"],
     "suites/wormhole-trace-small": ["workload.seq=64", "workload.global_batch=32", "transport.payload_bytes=9000"],
 }
-LIMIT = {"studies/topologies-13b": 2, "studies/contended-jobs": 4, "studies/fair-shares": 3, "papers/arcadia-buffers": 10, "papers/arcadia-link-rates": 2, "papers/arcadia-shared-hosts": 6, "papers/moye-chunks": 12, "papers/moye-memory": 14, "papers/multiverse-balancing": 2, "papers/multiverse-priorities": 2, "studies/inference-experts": 6, "papers/arcadia-queue-pairs": 7, "papers/moye-layouts": 1, "papers/multiverse-groups": 20, "papers/simai-scale-up": 12, "suites/wormhole-models": 3, "suites/wormhole-table1": 9, "suites/simai-v1": 2, "studies/parallelism": 8, "suites/wormhole-trace": 1}
+LIMIT = {"studies/topologies-13b": 2, "studies/classes-by-dimension": 3, "studies/fabrics-16384": 2, "studies/failed-link-training": 3, "studies/contended-jobs": 4, "studies/fair-shares": 3, "papers/arcadia-buffers": 10, "papers/arcadia-link-rates": 2, "papers/arcadia-shared-hosts": 6, "papers/moye-chunks": 12, "papers/moye-memory": 14, "papers/multiverse-balancing": 2, "papers/multiverse-priorities": 2, "studies/inference-experts": 6, "papers/arcadia-queue-pairs": 7, "papers/moye-layouts": 1, "papers/multiverse-groups": 20, "papers/simai-scale-up": 12, "suites/wormhole-models": 3, "suites/wormhole-table1": 9, "suites/simai-v1": 2, "studies/parallelism": 8, "suites/wormhole-trace": 1}
 # Cases that repeat so much that they take minutes without a memo: 2,000 and 140 million packet-hops.
 NEEDS_MEMO = {"studies/topologies-13b", "studies/flow-beside-packets"}
 SKIPPED = [
