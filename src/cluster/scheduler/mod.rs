@@ -20,7 +20,7 @@
 //!     }
 //! }
 //!
-//! let job = |gpus| ClusterJob { name: "a".into(), user: "u".into(), submit_ms: 0, gpus, duration_ms: 1, estimate_ms: 1, class: 0, min_gpus: 1, comm_share_ppm: 0, compute_ps: 0, comm_bytes: 0, class: None, iterations: None };
+//! let job = |gpus| ClusterJob { name: "a".into(), user: "u".into(), submit_ms: 0, gpus, duration_ms: 1, estimate_ms: 1, min_gpus: 1, comm_share_ppm: 0, compute_ps: 0, comm_bytes: 0, class: None, iterations: None };
 //! assert!(LargestFirst.key(&job(8)) < LargestFirst.key(&job(4)));
 //! ```
 
