@@ -233,7 +233,7 @@ def newer_made_by(binary, work):
     traces = {f"grouped/{path.name}": text(path) for path in sorted((work / "grouped").iterdir())}
     traces.setdefault("grouped/comm_group.json", b'{"0": [0, 1], "1": [0, 1, 2, 3]}')
     sweep = b'name = "m"\n[base.cluster]\ngpus_per_server = 1\n[base.workload]\nkind = "chakra"\npath = "grouped"\n'
-    kineto = {f"kineto/{path.name}": text(path) for path in sorted((ROOT / "experiments" / "studies" / "kineto").iterdir())}
+    kineto = {f"kineto/{path.name}": text(path) for path in sorted((ROOT / "experiments" / "kineto").iterdir())}
     sweep_of_kineto = b'name = "m"\n[base.cluster]\ngpus = 2\ngpus_per_server = 1\n[base.workload]\nkind = "kineto"\npath = "kineto"\n'
     made.append(("kineto", {"s.toml": sweep_of_kineto, **kineto}, list(kineto), "sweep"))
     made.append(("chakra-groups", {"s.toml": sweep, **traces}, ["grouped/comm_group.json"], "sweep"))

@@ -165,11 +165,13 @@ fn a_sweep_runs_on_a_topology_of_htsim() {
 #[test]
 fn traces_of_pytorch_take_the_time_that_can_be_worked_out() {
     let root = tempfile::TempDir::new().unwrap();
-    let study = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments/studies");
+    let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
     fs::create_dir(root.path().join("kineto")).unwrap();
-    for file in ["kineto.toml", "kineto/rank0.json", "kineto/rank1.json"] {
-        fs::copy(study.join(file), root.path().join(file)).unwrap();
+    for file in ["kineto/rank0.json", "kineto/rank1.json"] {
+        fs::copy(experiments.join(file), root.path().join(file)).unwrap();
     }
+    let sweep = fs::read_to_string(experiments.join("studies/kineto.toml")).unwrap();
+    fs::write(root.path().join("kineto.toml"), sweep.replace("../kineto", "kineto")).unwrap();
     let alone = "name = \"c\"\n[base]\ncluster = { gpus = 2, gpus_per_server = 1 }\nworkload = { kind = \"collective\", op = \"all-reduce\", bytes = 4000000 }\n[axes]\n\"topology.link_gbps\" = [100, 400]\n";
     fs::write(root.path().join("c.toml"), alone).unwrap();
     let times = |sweep: &str, more: &[&str]| {
