@@ -12,7 +12,7 @@ use super::exit::{CliError, Exit};
 use super::say;
 use super::table::TextTable;
 use hyperfold_base::units::counted;
-use hyperfold_validated::{ClassErrors, Coverage, MAX_WIDTH, MIN_COVERED, Quantity, TableCoverage, WorkloadClass};
+use hyperfold_validated::{ClassErrors, Coverage, ErrorQuantity, MAX_WIDTH, MIN_COVERED, TableCoverage, WorkloadClass};
 use hyperfold_validation::{ErrorSummary, SUITES, Suite, ValidationRow, classes, classes_toml, errors_by_class};
 
 /// Prints the error tables of one suite, or of all suites.
@@ -84,7 +84,7 @@ fn coverage(chosen: &[&Suite], args: &ValidateArgs) -> Result<Exit, CliError> {
             all_hold &= sum.is_none_or(|s| s.holds() || !s.is_judged());
             let of_quantity: Vec<&TableCoverage> = tables.iter().filter(|t| t.quantity == quantity).collect();
             let title = match quantity {
-                Quantity::Time => suite.name.to_string(),
+                ErrorQuantity::Time => suite.name.to_string(),
                 quantity => format!("{}, {}", suite.name, quantity.as_str()),
             };
             coverage_lines(&title, &of_quantity, sum, args.markdown).iter().for_each(|line| say(line));

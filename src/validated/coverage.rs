@@ -3,13 +3,11 @@
 //! Layer: validated. It reads recorded errors and simulates nothing.
 
 use super::error::{ClassError, ClassErrors, nearest_rank_90};
-use super::parts::{Quantity, WorkloadClass};
-use super::stated::MIN_JUDGED_TABLES;
+use super::parts::{ErrorQuantity, WorkloadClass};
+use super::stated::{MAX_WIDTH, MIN_JUDGED_TABLES};
 
 /// Least mean over tables of the share of rows that lie below their stated 90th percentile.
 pub const MIN_COVERED: f64 = 0.9;
-/// Largest median over tables of the stated 90th percentile, divided by the actual one.
-pub const MAX_WIDTH: f64 = 2.5;
 
 /// Rows of one table against errors that are stated without it.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +15,7 @@ pub struct TableCoverage {
     /// Training, collectives or inference.
     pub workload: WorkloadClass,
     /// What its rows measure.
-    pub quantity: Quantity,
+    pub quantity: ErrorQuantity,
     /// Name of the table.
     pub table: String,
     /// Number of rows with a result.
@@ -48,7 +46,7 @@ impl TableCoverage {
 
     fn of(
         workload: WorkloadClass,
-        quantity: Quantity,
+        quantity: ErrorQuantity,
         table: &str,
         own: &[&ClassError],
         errors: &ClassErrors,
@@ -80,7 +78,7 @@ impl TableCoverage {
 }
 
 /// Kinds of work and their quantities, in the order in which they are judged.
-fn judged_quantities() -> impl Iterator<Item = (WorkloadClass, Quantity)> {
+fn judged_quantities() -> impl Iterator<Item = (WorkloadClass, ErrorQuantity)> {
     WorkloadClass::ALL.into_iter().flat_map(|workload| workload.quantities().iter().map(move |q| (workload, *q)))
 }
 
@@ -97,7 +95,7 @@ pub struct Coverage {
 
 impl Coverage {
     /// Sums up the tables of a quantity of a kind of work. `None`: there are none.
-    pub fn of(tables: &[TableCoverage], workload: WorkloadClass, quantity: Quantity) -> Option<Coverage> {
+    pub fn of(tables: &[TableCoverage], workload: WorkloadClass, quantity: ErrorQuantity) -> Option<Coverage> {
         let own: Vec<&TableCoverage> =
             tables.iter().filter(|t| t.workload == workload && t.quantity == quantity).collect();
         let mut widths: Vec<f64> = own.iter().map(|t| t.width).collect();
@@ -132,13 +130,13 @@ mod tests {
         let tables = TableCoverage::each(&errors.classes, errors);
         let coverage = |workload, quantity| Coverage::of(&tables, workload, quantity).unwrap();
         for workload in [WorkloadClass::Training, WorkloadClass::Collective] {
-            let coverage = coverage(workload, Quantity::Time);
+            let coverage = coverage(workload, ErrorQuantity::Time);
             assert!(coverage.tables >= 8 && coverage.holds(), "{workload:?}: {coverage:?}\n{tables:#?}");
         }
-        let latency = coverage(WorkloadClass::Serving, Quantity::Latency);
+        let latency = coverage(WorkloadClass::Serving, ErrorQuantity::Latency);
         assert!(latency.is_judged() && latency.holds(), "{latency:?}\n{tables:#?}");
         // Half of the tables of throughput are far off, half are near: what covers the former is too wide for the latter, and the sentence says so.
-        let throughput = coverage(WorkloadClass::Serving, Quantity::Throughput);
+        let throughput = coverage(WorkloadClass::Serving, ErrorQuantity::Throughput);
         assert!(throughput.is_judged() && throughput.covered >= MIN_COVERED, "{throughput:?}\n{tables:#?}");
         assert!(tables.iter().all(|t| t.stated_rows == t.rows), "an error is stated for every row: {tables:#?}");
     }

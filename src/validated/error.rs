@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use super::class::ExperimentClass;
-use super::parts::{Quantity, WorkloadClass};
+use super::parts::{ErrorQuantity, WorkloadClass};
 
 const ASSET: &str = include_str!("../../assets/validation/classes.toml");
 
@@ -41,8 +41,8 @@ pub struct ClassError {
     /// Measured table. Tables of one publication or of one machine share a name and count as one.
     pub table: String,
     /// What the rows measure.
-    #[serde(default, skip_serializing_if = "Quantity::is_time")]
-    pub quantity: Quantity,
+    #[serde(default, skip_serializing_if = "ErrorQuantity::is_time")]
+    pub quantity: ErrorQuantity,
     /// Class of the rows.
     #[serde(flatten)]
     pub class: ExperimentClass,
@@ -76,28 +76,28 @@ pub fn nearest_rank_90(ascending: &[f64]) -> f64 {
 /// A number for each quantity that has an error of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ByQuantity {
-    /// Of times of training.
+    /// Number of the times of training.
     pub training: f64,
-    /// Of times of collectives.
+    /// Number of the times of collectives.
     pub collective: f64,
-    /// Of throughputs of inference.
+    /// Number of the throughputs of inference.
     pub throughput: f64,
-    /// Of latencies of inference.
+    /// Number of the latencies of inference.
     pub latency: f64,
 }
 
 impl ByQuantity {
     /// The number of a quantity of a kind of work.
-    pub fn of(&self, workload: WorkloadClass, quantity: Quantity) -> f64 {
+    pub fn of(&self, workload: WorkloadClass, quantity: ErrorQuantity) -> f64 {
         match (workload, quantity) {
             (WorkloadClass::Training, _) => self.training,
             (WorkloadClass::Collective, _) => self.collective,
-            (WorkloadClass::Serving, Quantity::Latency) => self.latency,
-            (WorkloadClass::Serving, Quantity::Throughput | Quantity::Time) => self.throughput,
+            (WorkloadClass::Serving, ErrorQuantity::Latency) => self.latency,
+            (WorkloadClass::Serving, ErrorQuantity::Throughput | ErrorQuantity::Time) => self.throughput,
         }
     }
 
-    /// The same number for every quantity.
+    /// Gives every quantity the same number.
     pub fn all(number: f64) -> ByQuantity {
         ByQuantity { training: number, collective: number, throughput: number, latency: number }
     }
@@ -136,7 +136,7 @@ impl ClassErrors {
     pub(super) fn by_table(
         &self,
         workload: WorkloadClass,
-        quantity: Quantity,
+        quantity: ErrorQuantity,
         left_out: Option<&str>,
     ) -> BTreeMap<&str, Vec<&ClassError>> {
         let mut tables: BTreeMap<&str, Vec<&ClassError>> = BTreeMap::new();

@@ -27,7 +27,7 @@ impl WorkloadClass {
 /// What an error is of. Of training and of collectives all that is stated follows from one time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Quantity {
+pub enum ErrorQuantity {
     /// The time of an iteration or of a collective.
     #[default]
     Time,
@@ -37,27 +37,27 @@ pub enum Quantity {
     Latency,
 }
 
-impl Quantity {
+impl ErrorQuantity {
     /// Name in tables and messages.
     pub fn as_str(self) -> &'static str {
         match self {
-            Quantity::Time => "time",
-            Quantity::Throughput => "throughput",
-            Quantity::Latency => "latency",
+            ErrorQuantity::Time => "time",
+            ErrorQuantity::Throughput => "throughput",
+            ErrorQuantity::Latency => "latency",
         }
     }
 
     pub(super) fn is_time(&self) -> bool {
-        *self == Quantity::Time
+        *self == ErrorQuantity::Time
     }
 }
 
 impl WorkloadClass {
     /// Quantities that have an error of their own, in the order in which they are judged.
-    pub fn quantities(self) -> &'static [Quantity] {
+    pub fn quantities(self) -> &'static [ErrorQuantity] {
         match self {
-            WorkloadClass::Training | WorkloadClass::Collective => &[Quantity::Time],
-            WorkloadClass::Serving => &[Quantity::Throughput, Quantity::Latency],
+            WorkloadClass::Training | WorkloadClass::Collective => &[ErrorQuantity::Time],
+            WorkloadClass::Serving => &[ErrorQuantity::Throughput, ErrorQuantity::Latency],
         }
     }
 }

@@ -5,16 +5,17 @@
 use std::collections::BTreeSet;
 
 use super::class::ExperimentClass;
-use super::coverage::MAX_WIDTH;
 use super::difference::{FITTED, differences, words};
 use super::error::{ClassError, ClassErrors};
-use super::parts::{Quantity, word};
+use super::parts::{ErrorQuantity, word};
 
 /// Factor on the weight of rows for each difference from the experiment. Our choice: between 0.5 and 0.7, coverage of left-out tables hardly changes.
 const WEIGHT_PER_DIFFERENCE: f64 = 0.5;
 /// Part by which an error that rests on N tables of equal weight is wider, times N. Our choice, as in conformal prediction: the new table is one of N + 1, so levels
 /// of N samples are stretched by (N + 1) / N (Lee, Barber and Willett 2023, arXiv 2306.06342, of whole groups).
 const WIDER_FOR_ONE_TABLE: f64 = 1.0;
+/// Largest median over tables of the stated 90th percentile, divided by the actual one.
+pub const MAX_WIDTH: f64 = 2.5;
 /// Least number of tables of a kind of work by which the rule for its errors counts as judged: with fewer, one table left out leaves two. Our choice.
 pub(super) const MIN_JUDGED_TABLES: usize = 4;
 
@@ -32,7 +33,7 @@ pub struct StatedError<'a> {
     /// Number of tables that count, near or far.
     pub tables: usize,
     /// What the error is of.
-    pub quantity: Quantity,
+    pub quantity: ErrorQuantity,
     /// Whether there are enough tables of this quantity to judge the rule by.
     pub is_judged: bool,
     /// The share of a stated error that the middle one of left-out tables needs, where that is so little that the rule does not hold.
@@ -60,7 +61,7 @@ impl ClassErrors {
     pub fn stated(
         &self,
         class: &ExperimentClass,
-        quantity: Quantity,
+        quantity: ErrorQuantity,
         gpu_name: &str,
         changed: &[&'static str],
         left_out: Option<&str>,
@@ -239,7 +240,7 @@ mod tests {
         ]);
         let texts = |class: ExperimentClass, gpu_name| {
             errors
-                .stated(&class, Quantity::Time, gpu_name, &[], None)
+                .stated(&class, ErrorQuantity::Time, gpu_name, &[], None)
                 .map(|s| (s.text(&class, gpu_name), s.class_text()))
         };
         let hopper = "training/hopper/bf16/megatron/model/up-to-64-gpus/closed-form/checked";
@@ -266,7 +267,7 @@ mod tests {
     fn a_table_counts_as_one_however_many_rows_it_has() {
         let own = class(Arch::Hopper, PrecisionClass::Bf16, CLOSED);
         let row = |table, errors: &[f64]| ClassError::new(table, own.clone(), Use::Checked, "h100-sxm", errors);
-        let p90 = |classes| errors(classes).stated(&own, Quantity::Time, "h100-sxm", &[], None).unwrap().p90;
+        let p90 = |classes| errors(classes).stated(&own, ErrorQuantity::Time, "h100-sxm", &[], None).unwrap().p90;
         // One row of thirteen is below the 90th percentile; one table of two is not.
         let drowned = p90(vec![row("a", &[0.02; 12]), row("b", &[0.4])]);
         assert!((drowned - 0.4 * 1.5).abs() < 1e-9, "{drowned}");
@@ -285,7 +286,7 @@ mod tests {
         let other = ExperimentClass { framework: "on-demand".to_string(), ..own.clone() };
         let text = |tables: &[&str]| {
             let errors = errors(tables.iter().map(|table| row(table)).collect());
-            errors.stated(&other, Quantity::Throughput, "h100-sxm", &[], None).unwrap().text(&other, "h100-sxm")
+            errors.stated(&other, ErrorQuantity::Throughput, "h100-sxm", &[], None).unwrap().text(&other, "h100-sxm")
         };
         let three = text(&["a", "b", "c"]);
         assert!(
@@ -307,7 +308,7 @@ mod tests {
         let own = class(Arch::Hopper, PrecisionClass::Bf16, CLOSED);
         let errors = errors(vec![ClassError::new("a", own.clone(), Use::Checked, "h100-sxm", &[0.1; 10])]);
         let p90 = |class: &ExperimentClass, gpu_name, changed: &[&'static str]| {
-            errors.stated(class, Quantity::Time, gpu_name, changed, None).unwrap().p90
+            errors.stated(class, ErrorQuantity::Time, gpu_name, changed, None).unwrap().p90
         };
         let base = p90(&own, "h100-sxm", &[]);
         let far = ExperimentClass { scale: ScaleClass::Upto4096, ..own.clone() };
@@ -318,6 +319,10 @@ mod tests {
         ] {
             assert!((found / base - factor).abs() < 1e-9, "{found} {factor}");
         }
-        assert_eq!(errors.stated(&own, Quantity::Time, "h100-sxm", &[], Some("a")), None, "the only table is left out");
+        assert_eq!(
+            errors.stated(&own, ErrorQuantity::Time, "h100-sxm", &[], Some("a")),
+            None,
+            "the only table is left out"
+        );
     }
 }

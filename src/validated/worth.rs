@@ -5,7 +5,7 @@
 use super::changed::{changed, is_unmeasured_network};
 use super::class::{ExperimentClass, measured_gpu};
 use super::error::ClassErrors;
-use super::parts::{Quantity, WorkloadClass};
+use super::parts::{ErrorQuantity, WorkloadClass};
 use hyperfold_config::spec::Config;
 
 /// Text of `validated_error` if nothing comparable was measured.
@@ -42,7 +42,7 @@ pub struct LatencyWorth {
 
 impl LatencyWorth {
     fn of(errors: &ClassErrors, class: &ExperimentClass, gpu_name: &str, changed: &[&'static str]) -> LatencyWorth {
-        let stated = errors.stated(class, Quantity::Latency, gpu_name, changed, None);
+        let stated = errors.stated(class, ErrorQuantity::Latency, gpu_name, changed, None);
         let text = stated.as_ref().map_or(NOT_VALIDATED.to_string(), |s| s.text(class, gpu_name));
         let [mean, p90] = [stated.as_ref().map(|s| rounded(s.mean)), stated.as_ref().map(|s| rounded(s.p90))];
         LatencyWorth { text, mean, p90 }

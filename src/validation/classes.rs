@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use super::measured::Unit;
 use super::row::ValidationRow;
 use hyperfold_validated::{
-    ByQuantity, ClassError, ClassErrors, Coverage, ExperimentClass, Quantity, TableCoverage, Use, WorkloadClass,
+    ByQuantity, ClassError, ClassErrors, Coverage, ErrorQuantity, ExperimentClass, TableCoverage, Use, WorkloadClass,
 };
 
 const HEADER: &str = "# How far simulated times of rows of measured tables are off, by table and class: 0.05 is 5 %, too long. And by how much a stated error grows with each difference, and how wide such errors are beside what left-out tables need.
@@ -45,10 +45,10 @@ fn joint_table(table: &str) -> &str {
 pub fn classes(rows: &[ValidationRow]) -> ClassErrors {
     let classes = errors_by_class(rows);
     let widening = ByQuantity {
-        training: fitted_factor(&classes, WorkloadClass::Training, Quantity::Time),
-        collective: fitted_factor(&classes, WorkloadClass::Collective, Quantity::Time),
-        throughput: fitted_factor(&classes, WorkloadClass::Serving, Quantity::Throughput),
-        latency: fitted_factor(&classes, WorkloadClass::Serving, Quantity::Latency),
+        training: fitted_factor(&classes, WorkloadClass::Training, ErrorQuantity::Time),
+        collective: fitted_factor(&classes, WorkloadClass::Collective, ErrorQuantity::Time),
+        throughput: fitted_factor(&classes, WorkloadClass::Serving, ErrorQuantity::Throughput),
+        latency: fitted_factor(&classes, WorkloadClass::Serving, ErrorQuantity::Latency),
     };
     with_widths(ClassErrors { widening, median_width: ByQuantity::all(0.0), classes })
 }
@@ -61,17 +61,17 @@ fn with_widths(errors: ClassErrors) -> ClassErrors {
         (width * 100.0).round() / 100.0
     };
     let median_width = ByQuantity {
-        training: width(WorkloadClass::Training, Quantity::Time),
-        collective: width(WorkloadClass::Collective, Quantity::Time),
-        throughput: width(WorkloadClass::Serving, Quantity::Throughput),
-        latency: width(WorkloadClass::Serving, Quantity::Latency),
+        training: width(WorkloadClass::Training, ErrorQuantity::Time),
+        collective: width(WorkloadClass::Collective, ErrorQuantity::Time),
+        throughput: width(WorkloadClass::Serving, ErrorQuantity::Throughput),
+        latency: width(WorkloadClass::Serving, ErrorQuantity::Latency),
     };
     ClassErrors { median_width, ..errors }
 }
 
 /// Errors of the rows by table, quantity, class, use and GPU, in this order.
 pub fn errors_by_class(rows: &[ValidationRow]) -> Vec<ClassError> {
-    type Key<'a> = (&'a str, Quantity, &'a ExperimentClass, Use, &'a str);
+    type Key<'a> = (&'a str, ErrorQuantity, &'a ExperimentClass, Use, &'a str);
     let mut by_class: BTreeMap<Key, (Vec<f64>, u64)> = BTreeMap::new();
     for row in rows.iter().filter(|r| r.used != Use::Doubtful) {
         let (Some(class), Some(unit), Some(gpu)) = (&row.class, Unit::named(&row.unit), &row.gpu) else { continue };
@@ -93,7 +93,7 @@ pub fn errors_by_class(rows: &[ValidationRow]) -> Vec<ClassError> {
 }
 
 /// The smallest factor of differences with which errors that are stated without a table cover enough of its rows, on average over tables.
-fn fitted_factor(classes: &[ClassError], workload: WorkloadClass, quantity: Quantity) -> f64 {
+fn fitted_factor(classes: &[ClassError], workload: WorkloadClass, quantity: ErrorQuantity) -> f64 {
     let covers = |factor: &f64| {
         let is_own = |c: &&ClassError| c.class.workload == workload && c.quantity == quantity;
         let own: Vec<ClassError> = classes.iter().filter(is_own).cloned().collect();

@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use hyperfold_results::record::{OUTCOME, SERVING};
 use hyperfold_results::{Cell, ExperimentRecord};
-use hyperfold_validated::{Quantity, Use};
+use hyperfold_validated::{ErrorQuantity, Use};
 
 /// One measured value of an experiment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -150,7 +150,7 @@ impl Unit {
     }
 
     /// What a value in this unit measures.
-    pub fn quantity(self) -> Quantity {
+    pub fn quantity(self) -> ErrorQuantity {
         match self {
             Unit::FirstToken
             | Unit::FirstTokenMedian
@@ -158,13 +158,13 @@ impl Unit {
             | Unit::PerToken
             | Unit::PerTokenMedian
             | Unit::PerTokenP99
-            | Unit::LastToken => Quantity::Latency,
-            Unit::OutputTokensPerSecond => Quantity::Throughput,
+            | Unit::LastToken => ErrorQuantity::Latency,
+            Unit::OutputTokensPerSecond => ErrorQuantity::Throughput,
             Unit::Seconds
             | Unit::Microseconds
             | Unit::TokensPerSecondPerGpu
             | Unit::BusGigabytesPerSecond
-            | Unit::PeakGibibytes => Quantity::Time,
+            | Unit::PeakGibibytes => ErrorQuantity::Time,
         }
     }
 

@@ -54,7 +54,7 @@ pub(super) enum CallKind {
 
 /// A call of NCCL.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Call {
+pub(super) struct NcclCall {
     pub(super) kind: CallKind,
     /// Bytes that a rank begins with.
     pub(super) in_bytes: u64,
@@ -64,9 +64,9 @@ pub(super) struct Call {
     pub(super) is_uneven: bool,
 }
 
-impl Call {
+impl NcclCall {
     /// The call of a kernel. The error says what the trace lacks, and what would be right.
-    pub(super) fn of(args: &CommArgs) -> Result<Call, String> {
+    pub(super) fn of(args: &CommArgs) -> Result<NcclCall, String> {
         let Some(name) = args.collective.as_deref().filter(|name| !name.is_empty()) else {
             return Err(
                 "it does not say its collective; PyTorch from 2.3 on notes it, though not of calls that were put together (batch_isend_irecv, coalescing)"
@@ -84,7 +84,7 @@ impl Call {
             None => return Err(format!("`{name}` is no collective that is known")),
         };
         if kind == CallKind::Collective(CollectiveOp::Barrier) {
-            return Ok(Call { kind, in_bytes: 0, out_bytes: 0, is_uneven: false });
+            return Ok(NcclCall { kind, in_bytes: 0, out_bytes: 0, is_uneven: false });
         }
         let dtype = args.dtype.as_deref().unwrap_or_default();
         let element = element_bytes(dtype).ok_or_else(|| {
@@ -105,7 +105,7 @@ impl Call {
             (None, Some(_)) if kind == CallKind::Recv => (0, bytes(args.out_elements, "Out msg nelems")?),
             _ => (bytes(args.in_elements, "In msg nelems")?, 0),
         };
-        Ok(Call { kind, in_bytes, out_bytes, is_uneven: is_uneven(&args.in_split) })
+        Ok(NcclCall { kind, in_bytes, out_bytes, is_uneven: is_uneven(&args.in_split) })
     }
 
     /// Bytes of a message: what a sender begins with, or a receiver ends with.

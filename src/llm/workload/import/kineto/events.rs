@@ -7,7 +7,7 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::workload::import::{ImportError, MAX_PS};
+use crate::workload::import::{ImportError, MAX_PS, MAX_RANKS};
 use hyperfold_base::budget::{self, MemoryMeter};
 use hyperfold_base::units::PS_PER_S;
 
@@ -16,7 +16,7 @@ const MAX_LIST_CHARS: usize = 1 << 16;
 
 /// A trace of one rank.
 #[derive(Debug, Default)]
-pub(super) struct Trace {
+pub(super) struct KinetoTrace {
     /// Rank and number of ranks, as `distributedInfo` has them.
     pub(super) rank: Option<u32>,
     pub(super) world_size: Option<u32>,
@@ -73,7 +73,7 @@ pub(super) struct CommArgs {
 }
 
 /// Reads a trace. Errors name the line and column, or the event.
-pub(super) fn read(path: &str, bytes: &[u8]) -> Result<Trace, ImportError> {
+pub(super) fn read(path: &str, bytes: &[u8]) -> Result<KinetoTrace, ImportError> {
     let bad = |problem: String| ImportError::path(path, problem);
     if bytes.starts_with(&[0x1f, 0x8b]) {
         return Err(bad("it is compressed; unpack it with gunzip".to_string()));
@@ -86,7 +86,7 @@ pub(super) fn read(path: &str, bytes: &[u8]) -> Result<Trace, ImportError> {
     let Some(events) = file.events else {
         return Err(bad("there is no `traceEvents`; save the trace with export_chrome_trace".to_string()));
     };
-    let mut trace = Trace { rank: file.info.rank, world_size: file.info.world_size, ..Trace::default() };
+    let mut trace = KinetoTrace { rank: file.info.rank, world_size: file.info.world_size, ..KinetoTrace::default() };
     trace.groups = file.info.groups;
     trace.waits = events.waits;
     trace.waits.sort_by_key(|w| w.correlation);
@@ -213,7 +213,7 @@ impl<'de> Deserialize<'de> for Groups {
                 let mut groups = Vec::new();
                 while let Some(group) = seq.next_element::<GroupInfo>()? {
                     budget::check_growth("process groups", &groups);
-                    let members = super::members::listed(&group.ranks.text()).unwrap_or_default();
+                    let members = listed(&group.ranks.text()).unwrap_or_default();
                     groups.push((group.pg_name.text(), members));
                 }
                 Ok(Groups(groups))
@@ -383,6 +383,15 @@ fn shortened(name: &str) -> String {
 /// A text without the quotes that some versions write around it.
 fn unquoted(text: &str) -> String {
     text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text).to_string()
+}
+
+/// The ranks of a list such as `[0, 1, 2]`. `None`: it is no such list, or was shortened.
+pub(super) fn listed(text: &str) -> Option<Vec<u32>> {
+    let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?.trim();
+    if inner.is_empty() {
+        return Some(Vec::new());
+    }
+    inner.split(',').map(|item| item.trim().parse().ok().filter(|rank| *rank < MAX_RANKS)).collect()
 }
 
 /// A number or a text; a list of numbers is kept as text. Any other JSON value becomes `Nothing`, so that an event in memory is not larger than its text.

@@ -4,8 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use super::events::Trace;
-use super::programs::RankProgram;
+use super::events::KinetoTrace;
+use super::rank_program::RankProgram;
 use crate::workload::import::ImportError;
 use hyperfold_base::input;
 
@@ -32,7 +32,7 @@ pub fn files(path: &Path) -> Result<Vec<PathBuf>, ImportError> {
 }
 
 /// The rank of a trace: what it says itself, else the number after `rank` in its file's name, else the last number there.
-pub(super) fn rank_of(path: &str, trace: &Trace) -> Option<u32> {
+pub(super) fn rank_of(path: &str, trace: &KinetoTrace) -> Option<u32> {
     if trace.rank.is_some() {
         return trace.rank;
     }

@@ -4,11 +4,12 @@
 
 use std::collections::BTreeMap;
 
-use super::events::{CommArgs, Trace};
-use super::programs::{GroupCall, RankProgram};
+use super::events::listed;
+use super::events::{CommArgs, KinetoTrace};
+use super::rank_program::{GroupCall, RankProgram};
 use crate::collective::CollectiveOp;
 use crate::workload::import::{ImportError, MAX_RANKS};
-use crate::workload::program::{Dim, Group, OpKind};
+use crate::workload::program::{Dim, Group};
 
 /// Name and members of a group.
 type GroupKey = (String, Vec<u32>);
@@ -32,7 +33,12 @@ impl ProcessGroups {
     }
 
     /// Index of the group of a call, and how many members it has. The error says what the trace lacks.
-    pub(super) fn of(&mut self, args: &CommArgs, trace: &Trace, rank: Option<u32>) -> Result<(u32, usize), String> {
+    pub(super) fn of(
+        &mut self,
+        args: &CommArgs,
+        trace: &KinetoTrace,
+        rank: Option<u32>,
+    ) -> Result<(u32, usize), String> {
         let numbers = [args.group_size, args.rank_start, args.rank_stride];
         let text = (args.group_name.clone(), args.group_ranks.clone(), numbers);
         if let Some(found) = self.of_trace.get(&text) {
@@ -43,7 +49,7 @@ impl ProcessGroups {
         Ok(found)
     }
 
-    fn find(&mut self, args: &CommArgs, trace: &Trace, rank: Option<u32>) -> Result<(u32, usize), String> {
+    fn find(&mut self, args: &CommArgs, trace: &KinetoTrace, rank: Option<u32>) -> Result<(u32, usize), String> {
         let name = &args.group_name;
         let members = members(args, trace)?;
         if let Some(size) = args.group_size.filter(|size| *size != members.len() as u64) {
@@ -179,27 +185,8 @@ impl ProcessGroups {
     }
 }
 
-impl RankProgram {
-    /// Calls of a group, in order.
-    fn calls_of(&self, group: u32) -> impl Iterator<Item = &GroupCall> {
-        self.calls.iter().filter(move |call| self.slots[usize::from(call.slot)] == group)
-    }
-
-    /// Gives the calls of a group the bytes of `calls`.
-    fn set_bytes(&mut self, group: u32, calls: &[GroupCall]) {
-        let slots = &self.slots;
-        let own = self.calls.iter_mut().filter(|call| slots[usize::from(call.slot)] == group);
-        for (own, call) in own.zip(calls) {
-            own.bytes = call.bytes;
-            if let OpKind::Collective { bytes, .. } = &mut self.program.ops[own.op_idx as usize].kind {
-                *bytes = call.bytes;
-            }
-        }
-    }
-}
-
 /// Members of the group of a call: as it lists them, as the trace lists its groups, as a range, or all ranks.
-fn members(args: &CommArgs, trace: &Trace) -> Result<Vec<u32>, String> {
+fn members(args: &CommArgs, trace: &KinetoTrace) -> Result<Vec<u32>, String> {
     let name = &args.group_name;
     if let Some(members) = listed(&args.group_ranks).filter(|members| !members.is_empty()) {
         return Ok(members);
@@ -222,13 +209,4 @@ fn members(args: &CommArgs, trace: &Trace) -> Result<Vec<u32>, String> {
             "it does not say which ranks its group `{name}` has; `Process Group Ranks`, all of them, would be right"
         )),
     }
-}
-
-/// The ranks of a list such as `[0, 1, 2]`. `None`: it is no such list, or was shortened.
-pub(super) fn listed(text: &str) -> Option<Vec<u32>> {
-    let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?.trim();
-    if inner.is_empty() {
-        return Some(Vec::new());
-    }
-    inner.split(',').map(|item| item.trim().parse().ok().filter(|rank| *rank < MAX_RANKS)).collect()
 }

@@ -8,7 +8,7 @@
 //! | `files` | which file belongs to which rank |
 //! | `calls` | what NCCL's kernels say of their collectives and messages |
 //! | `order` | which kernels wait for which |
-//! | `programs` | a rank's kernels as a program |
+//! | `programs`, `rank_program` | a rank's kernels as a program |
 //! | `members` | process groups, and whether their members agree |
 //!
 //! A kernel runs on its stream after the kernel before it. It waits for kernels of other streams as `order` says. What is left of the time in which its stream
@@ -20,6 +20,7 @@ mod files;
 mod members;
 mod order;
 mod programs;
+mod rank_program;
 
 use std::path::Path;
 
@@ -28,7 +29,7 @@ use super::{ImportError, ImportOptions, Imported, MAX_OPS, MAX_RANKS, check};
 use crate::workload::program::{Dim, Group, Workload};
 use hyperfold_base::input;
 use members::ProcessGroups;
-use programs::RankProgram;
+use rank_program::RankProgram;
 
 pub use files::files;
 
@@ -46,7 +47,7 @@ pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportErro
             "no `.json` file is there; name a folder with one trace of each rank, as export_chrome_trace writes them",
         ));
     }
-    let mut builder = Builder::new(options);
+    let mut builder = TraceSet::new(options);
     for file in &files {
         let shown = file.display().to_string();
         let bytes = input::read(file).map_err(|e| ImportError::path(&shown, format!("cannot be read: {e}")))?;
@@ -60,7 +61,7 @@ pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportErro
 /// # Errors
 /// All errors of [`read`] except those of reading files.
 pub fn parse(path: &str, traces: &[(String, Vec<u8>)], options: &ImportOptions) -> Result<Imported, ImportError> {
-    let mut builder = Builder::new(options);
+    let mut builder = TraceSet::new(options);
     for (shown, bytes) in traces {
         builder.add(shown, bytes)?;
     }
@@ -68,7 +69,7 @@ pub fn parse(path: &str, traces: &[(String, Vec<u8>)], options: &ImportOptions) 
 }
 
 /// Traces that have been read, one a rank.
-struct Builder<'a> {
+struct TraceSet<'a> {
     options: &'a ImportOptions,
     workload: Workload,
     groups: ProcessGroups,
@@ -77,9 +78,9 @@ struct Builder<'a> {
     notes: Vec<String>,
 }
 
-impl<'a> Builder<'a> {
-    fn new(options: &'a ImportOptions) -> Builder<'a> {
-        Builder {
+impl<'a> TraceSet<'a> {
+    fn new(options: &'a ImportOptions) -> TraceSet<'a> {
+        TraceSet {
             options,
             workload: Workload::default(),
             groups: ProcessGroups::default(),
@@ -103,7 +104,7 @@ impl<'a> Builder<'a> {
     }
 
     fn finish(mut self, path: &str) -> Result<Imported, ImportError> {
-        self.notes = programs::notes(&self.ranks);
+        self.notes = rank_program::notes(&self.ranks);
         let alone = self.ranks.len() == 1;
         // A single trace with messages or with groups of some ranks needs the others.
         let n_ranks = match (alone, self.options.ranks) {

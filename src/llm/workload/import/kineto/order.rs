@@ -13,7 +13,7 @@ use super::events::{GpuWork, StreamWait};
 
 /// Work of a GPU in order, with what each waits for.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct KernelOrder {
     /// For each work, the index of its stream in `streams`.
     pub(super) lane: Vec<u32>,
     /// Streams by their number in the trace.
@@ -30,38 +30,40 @@ pub(super) struct Order {
     pub(super) by_events: u64,
 }
 
-impl Order {
+impl KernelOrder {
     /// The order of the work of a GPU, which is given by begin.
-    pub(super) fn of(work: &[GpuWork], waits: &[StreamWait]) -> Order {
+    pub(super) fn of(work: &[GpuWork], waits: &[StreamWait]) -> KernelOrder {
         let mut streams: Vec<u64> = work.iter().map(|w| w.stream).collect();
         streams.sort_unstable();
         streams.dedup();
         let lane_of = |stream: u64| streams.binary_search(&stream).ok().map(|lane| lane as u32);
         let lane: Vec<u32> = work.iter().map(|w| lane_of(w.stream).expect("each stream is listed")).collect();
         let explicit = by_events(work, &lane, streams.len(), waits, lane_of);
-        let mut order = Order { lane, ..Order::default() };
+        let mut order = KernelOrder { lane, ..KernelOrder::default() };
         // The last work of each stream, and the one before it.
         let mut last: Vec<[Option<u32>; 2]> = vec![[None; 2]; streams.len()];
         for (i, w) in work.iter().enumerate() {
             let own = order.lane[i] as usize;
-            let end_of = |at: Option<u32>, times: &[(u64, u64)]| at.map_or(0, |at| times[at as usize].1);
+            let end_of = |work_idx: Option<u32>, times: &[(u64, u64)]| work_idx.map_or(0, |i| times[i as usize].1);
             let free_ns = end_of(last[own][0], &order.times);
             order.overlaps += u64::from(w.begin_ns < free_ns);
             let begin_ns = w.begin_ns.max(free_ns);
             let mut ready_ns = free_ns;
             let first_wait = order.waits.len();
             for (_, recent) in last.iter().enumerate().filter(|(other, _)| *other != own) {
-                let ended = recent.iter().flatten().find(|at| order.times[**at as usize].1 <= begin_ns);
-                if let Some(at) = ended.copied().filter(|at| order.times[*at as usize].1 > free_ns) {
-                    order.waits.push((i as u32, at));
-                    ready_ns = ready_ns.max(order.times[at as usize].1);
+                let ended = recent.iter().flatten().find(|earlier| order.times[**earlier as usize].1 <= begin_ns);
+                if let Some(earlier) = ended.copied().filter(|earlier| order.times[*earlier as usize].1 > free_ns) {
+                    order.waits.push((i as u32, earlier));
+                    ready_ns = ready_ns.max(order.times[earlier as usize].1);
                 }
             }
-            for at in explicit.get(&(i as u32)).into_iter().flatten().copied().filter(|at| (*at as usize) < i) {
+            for earlier in
+                explicit.get(&(i as u32)).into_iter().flatten().copied().filter(|earlier| (*earlier as usize) < i)
+            {
                 // Clocks of streams may differ by a little, so that a kernel seems to begin before what it waits for has ended.
-                ready_ns = ready_ns.max(order.times[at as usize].1.min(begin_ns));
-                if !order.waits[first_wait..].contains(&(i as u32, at)) {
-                    order.waits.push((i as u32, at));
+                ready_ns = ready_ns.max(order.times[earlier as usize].1.min(begin_ns));
+                if !order.waits[first_wait..].contains(&(i as u32, earlier)) {
+                    order.waits.push((i as u32, earlier));
                     order.by_events += 1;
                 }
             }
@@ -98,8 +100,8 @@ fn by_events(
         let (own, other) = (&launched[own as usize], &launched[other as usize]);
         let next = own.get(own.partition_point(|(correlation, _)| *correlation <= wait.correlation));
         let before = other.partition_point(|(correlation, _)| *correlation < wait.recorded);
-        if let (Some((_, waiting)), Some(at)) = (next, before.checked_sub(1)) {
-            found.entry(*waiting).or_default().push(other[at].1);
+        if let (Some((_, waiting)), Some(last)) = (next, before.checked_sub(1)) {
+            found.entry(*waiting).or_default().push(other[last].1);
         }
     }
     found

@@ -2,10 +2,11 @@
 //!
 //! Layer: workload.
 
-use super::calls::{Call, CallKind};
-use super::events::{CommArgs, GpuWork, Trace};
+use super::calls::{CallKind, NcclCall};
+use super::events::{CommArgs, GpuWork, KinetoTrace};
 use super::members::ProcessGroups;
-use super::order::Order;
+use super::order::KernelOrder;
+use super::rank_program::{GroupCall, RankProgram, Seen};
 use crate::collective::CollectiveOp;
 use crate::workload::import::{ImportError, MAX_PS};
 use crate::workload::program::{Dim, NameTable, OpKind, Peer, Phase, Program, Stream};
@@ -14,75 +15,6 @@ use hyperfold_base::units::PS_PER_NS;
 /// Most streams with work: as many as a program has, without copies and what has no stream.
 const MAX_STREAMS: usize = 253;
 
-/// A rank's program, and what is needed to hold it against those of other ranks.
-pub(super) struct RankProgram {
-    pub(super) path: String,
-    pub(super) rank: Option<u32>,
-    pub(super) world_size: Option<u32>,
-    pub(super) program: Program,
-    /// Groups of the rank, by slot.
-    pub(super) slots: Vec<u32>,
-    /// Its collectives, in order.
-    pub(super) calls: Vec<GroupCall>,
-    pub(super) has_messages: bool,
-    /// Number of all-to-alls whose parts have different sizes.
-    pub(super) uneven: u64,
-    /// Counts of its trace, for notes.
-    pub(super) seen: Seen,
-}
-
-/// Counts of a trace.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
-    pub(super) n_kernels: u64,
-    /// From the begin of the first kernel to the end of the last.
-    pub(super) span_ns: u64,
-    /// Idle time of streams that nothing in the trace explains.
-    pub(super) host_ns: u64,
-    /// Number of waits that events of CUDA tell of.
-    pub(super) by_events: u64,
-    /// Number of kernels that overlap the one before them on their stream.
-    pub(super) overlaps: u64,
-}
-
-/// Notes on all traces together.
-pub(super) fn notes(ranks: &[RankProgram]) -> Vec<String> {
-    let us = |ns: u64| ns as f64 / 1e3;
-    let sum = |of: fn(&Seen) -> u64| ranks.iter().map(|r| of(&r.seen)).sum::<u64>();
-    let Some(longest) = ranks.iter().max_by_key(|r| r.seen.span_ns) else { return Vec::new() };
-    let traces = if ranks.len() == 1 { "1 trace".to_string() } else { format!("{} traces", ranks.len()) };
-    let mut notes = vec![format!(
-        "{traces} with {} kernels; the longest, {}, takes {:.1} us. For {:.1} us of it streams waited for nothing that the trace has: that stays as time of the host. Times of collectives are simulated, not taken from traces",
-        sum(|s| s.n_kernels),
-        longest.path,
-        us(longest.seen.span_ns),
-        us(longest.seen.host_ns)
-    )];
-    if sum(|s| s.by_events) == 0 {
-        notes.push("the traces have no waits between streams, so only waits that took time are known; profile with enable_cuda_sync_events for all".to_string());
-    }
-    if sum(|s| s.overlaps) > 0 {
-        notes.push(format!(
-            "{} kernels overlap the one before them on their stream; here they follow it",
-            sum(|s| s.overlaps)
-        ));
-    }
-    notes
-}
-
-/// A collective of a rank.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct GroupCall {
-    pub(super) slot: u16,
-    pub(super) op: CollectiveOp,
-    pub(super) bytes: u64,
-    /// Bytes that the rank begins with.
-    pub(super) in_bytes: u64,
-    pub(super) sequence: Option<u64>,
-    /// Index of its op in the program.
-    pub(super) op_idx: u32,
-}
-
 /// Makes the program of a rank.
 ///
 /// # Errors
@@ -90,7 +22,7 @@ pub(super) struct GroupCall {
 pub(super) fn rank(
     path: &str,
     rank: Option<u32>,
-    trace: &Trace,
+    trace: &KinetoTrace,
     groups: &mut ProcessGroups,
     names: &mut NameTable,
 ) -> Result<RankProgram, ImportError> {
@@ -104,12 +36,12 @@ pub(super) fn rank(
         );
         return Err(ImportError::path(path, problem));
     }
-    let order = Order::of(&trace.work, &trace.waits);
+    let order = KernelOrder::of(&trace.work, &trace.waits);
     if order.streams.len() > MAX_STREAMS {
         let problem = format!("it has work on {} streams; at most {MAX_STREAMS} would be right", order.streams.len());
         return Err(ImportError::path(path, problem));
     }
-    let mut builder = Builder {
+    let mut builder = RankBuilder {
         path,
         rank,
         trace,
@@ -142,17 +74,17 @@ pub(super) fn rank(
 }
 
 /// The program's stream of each stream of the trace: the one with most kernels' time computes, the others communicate.
-fn streams(work: &[GpuWork], order: &Order) -> Vec<Stream> {
+fn streams(work: &[GpuWork], order: &KernelOrder) -> Vec<Stream> {
     let mut busy_ns = vec![0u64; order.streams.len()];
     for (i, w) in work.iter().enumerate().filter(|(_, w)| w.call.is_none()) {
         busy_ns[order.lane[i] as usize] += w.end_ns - w.begin_ns;
     }
-    let most = (0..busy_ns.len()).rev().max_by_key(|lane| busy_ns[*lane]).unwrap_or(0);
+    let computing = (0..busy_ns.len()).rev().max_by_key(|lane| busy_ns[*lane]).unwrap_or(0);
     // Lanes of communication first, then every other number.
     let lanes = (0..16).map(|lane| Stream::comm_lane(Dim::Other, lane));
     let rest = (2..Stream::FREE.0).map(Stream).filter(|s| s.0 % 8 != Stream::comm(Dim::Other).0 % 8 || s.0 > 127);
     let mut free = lanes.chain(rest);
-    let stream = |lane| if lane == most { Stream::COMPUTE } else { free.next().expect("streams were counted") };
+    let stream = |lane| if lane == computing { Stream::COMPUTE } else { free.next().expect("streams were counted") };
     (0..busy_ns.len()).map(stream).collect()
 }
 
@@ -162,10 +94,10 @@ struct Names {
     host: u32,
 }
 
-struct Builder<'a> {
+struct RankBuilder<'a> {
     path: &'a str,
     rank: Option<u32>,
-    trace: &'a Trace,
+    trace: &'a KinetoTrace,
     streams: Vec<Stream>,
     names: Names,
     out: RankProgram,
@@ -177,8 +109,13 @@ struct Builder<'a> {
     host_ns: u64,
 }
 
-impl Builder<'_> {
-    fn all(&mut self, order: &Order, groups: &mut ProcessGroups, names: &mut NameTable) -> Result<(), ImportError> {
+impl RankBuilder<'_> {
+    fn all(
+        &mut self,
+        order: &KernelOrder,
+        groups: &mut ProcessGroups,
+        names: &mut NameTable,
+    ) -> Result<(), ImportError> {
         let mut is_target = vec![false; self.trace.work.len()];
         order.waits.iter().for_each(|(_, target)| is_target[*target as usize] = true);
         let mut waits = order.waits.as_slice();
@@ -236,7 +173,7 @@ impl Builder<'_> {
         groups: &mut ProcessGroups,
         names: &mut NameTable,
     ) -> Result<u32, String> {
-        let call = Call::of(args)?;
+        let call = NcclCall::of(args)?;
         let (group, members) = groups.of(args, self.trace, self.rank)?;
         if members == 1 {
             // Nobody else takes part: a copy.
@@ -297,22 +234,5 @@ impl Builder<'_> {
         let member =
             member.ok_or_else(|| format!("{field} {rank} is not another rank of its group `{}`", args.group_name))?;
         Ok(Peer { slot, member: member as u32 })
-    }
-}
-
-impl RankProgram {
-    /// Lets its all-gathers gather from so many ranks.
-    pub(super) fn gather_from(&mut self, n_ranks: u32) -> Result<(), ImportError> {
-        for call in self.calls.iter_mut().filter(|call| call.op == CollectiveOp::AllGather && call.in_bytes > 0) {
-            let all = call.in_bytes.checked_mul(u64::from(n_ranks));
-            let all = all
-                .filter(|bytes| *bytes <= crate::workload::import::MAX_BYTES)
-                .ok_or_else(|| ImportError::path(&self.path, format!("{n_ranks} ranks gather more than a petabyte")))?;
-            call.bytes = all;
-            if let OpKind::Collective { bytes, .. } = &mut self.program.ops[call.op_idx as usize].kind {
-                *bytes = all;
-            }
-        }
-        Ok(())
     }
 }

@@ -109,10 +109,10 @@ fn waits_that_took_no_time_come_from_events() {
     let without = ops(&read(None), 0);
     assert_eq!(without[2], "kernels 27000 ns on compute");
     let sync = r#"{"ph":"X","cat":"cuda_sync","name":"Stream Wait Event","ts":1,"dur":1,"args":{"stream":7,"correlation":6,"wait_on_stream":20,"wait_on_cuda_event_record_corr_id":5}}"#;
-    let with = read(Some(sync));
-    assert_eq!(ops(&with, 0)[2..], ["kernels 20000 ns on compute", "kernels 7000 ns on compute after [1]"]);
+    let with_sync = read(Some(sync));
+    assert_eq!(ops(&with_sync, 0)[2..], ["kernels 20000 ns on compute", "kernels 7000 ns on compute after [1]"]);
     let hint = |i: &Imported| i.notes.iter().any(|note| note.contains("enable_cuda_sync_events"));
-    assert!(hint(&read(None)) && !hint(&with), "{:?}", with.notes);
+    assert!(hint(&read(None)) && !hint(&with_sync), "{:?}", with_sync.notes);
 }
 
 #[test]
@@ -165,7 +165,7 @@ fn one_trace_stands_for_all_if_its_groups_have_all() {
 
 #[test]
 fn groups_come_from_what_the_trace_has() {
-    let with = |ranks: &str, more: &str, info: &str| {
+    let members = |ranks: &str, more: &str, info: &str| {
         let event = all_reduce(1.0, 1.0, 4, 1)
             .replace("\"Process Group Ranks\":\"[0, 1]\"", &format!("\"Process Group Ranks\":{ranks}{more}"));
         let traces = [0, 1].map(|rank| {
@@ -175,17 +175,17 @@ fn groups_come_from_what_the_trace_has() {
         });
         read(&traces).map(|i| i.workload.groups[0].members.clone())
     };
-    assert_eq!(with("[0, 1]", "", "").unwrap(), [0, 1]);
-    assert_eq!(with("\"[0, ..., 1]\"", ",\"Global rank start\":0,\"Global rank stride\":1", "").unwrap(), [0, 1]);
+    assert_eq!(members("[0, 1]", "", "").unwrap(), [0, 1]);
+    assert_eq!(members("\"[0, ..., 1]\"", ",\"Global rank start\":0,\"Global rank stride\":1", "").unwrap(), [0, 1]);
     let listed = r#""pg_config":[{"pg_name":"0","ranks":[1, 0]}],"#;
-    assert_eq!(with("\"\"", "", listed).unwrap(), [1, 0]);
-    assert_eq!(with("\"[0, ..., 1]\"", "", "").unwrap(), [0, 1], "a group of all ranks");
+    assert_eq!(members("\"\"", "", listed).unwrap(), [1, 0]);
+    assert_eq!(members("\"[0, ..., 1]\"", "", "").unwrap(), [0, 1], "a group of all ranks");
     for (ranks, why) in [
         ("\"[0, 0]\"", "has rank 0 twice"),
         ("\"[0, 1, 2]\"", "has size 2, but 3 ranks"),
         ("\"[1, 2]\"", "does not have rank 0"),
     ] {
-        let error = with(ranks, "", "").unwrap_err();
+        let error = members(ranks, "", "").unwrap_err();
         assert!(error.contains(why) && error.contains("rank0.json: event at ts 1, `ncclDevKernel_X`"), "{error}");
     }
 }
@@ -244,7 +244,7 @@ fn uneven_exchanges_are_noted() {
 
 #[test]
 fn ranks_come_from_the_trace_or_the_name() {
-    let of = |name: &str| files::rank_of(name, &events::Trace::default());
+    let rank_by_name = |name: &str| files::rank_of(name, &events::KinetoTrace::default());
     for (name, rank) in [
         ("out/rank3.json", Some(3)),
         ("out/host1_rank_12.1722.pt.trace.json", Some(12)),
@@ -253,9 +253,9 @@ fn ranks_come_from_the_trace_or_the_name() {
         ("trace.json", None),
         ("é7é.json", Some(7)),
     ] {
-        assert_eq!(of(name), rank, "{name}");
+        assert_eq!(rank_by_name(name), rank, "{name}");
     }
-    let named = events::Trace { rank: Some(9), ..events::Trace::default() };
+    let named = events::KinetoTrace { rank: Some(9), ..events::KinetoTrace::default() };
     assert_eq!(files::rank_of("rank3.json", &named), Some(9));
     assert_eq!(ops(&read(&[trace(1, 2, &step(0.0)), trace(0, 2, &step(0.0))]).unwrap(), 0).len(), 5);
 }
@@ -264,8 +264,8 @@ proptest! {
     #[test]
     fn no_text_makes_it_panic(text in ".{0,200}", cut in 0usize..3000, position in 0usize..3000, byte in any::<u8>()) {
         let (name, mut bytes) = trace(0, 2, &step(0.0));
-        let at = position % bytes.len();
-        bytes[at] = byte;
+        let changed = position % bytes.len();
+        bytes[changed] = byte;
         bytes.truncate(cut.min(bytes.len()));
         for bytes in [text.into_bytes(), bytes] {
             let _ = parse("t", &[(name.clone(), bytes.clone())], &ImportOptions::default());
