@@ -15,7 +15,7 @@ use hyperfold_llm::collective::{Env, nccl};
 use hyperfold_llm::compute::{Gpu, SlowdownTable, Trees, UserDatabase};
 use hyperfold_llm::model::Model;
 use hyperfold_llm::workload::dag::{parse_dag_csv, parse_dag_toml};
-use hyperfold_llm::workload::import::{ImportOptions, chakra, goal, htsim, simai};
+use hyperfold_llm::workload::import::{ImportOptions, chakra, goal, htsim, kineto, simai};
 use hyperfold_llm::workload::{Cdf, StartUnit, parse_flows};
 use hyperfold_network::routing::{FlowKey, RouteFile};
 use hyperfold_network::topology::{Network, parse_htsim, parse_ns3, parse_simai};
@@ -48,6 +48,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     target("journal", journal, &["fuzz/seeds/journal"]),
     target("journal_entry", journal_entry, &["fuzz/seeds/journal_entry"]),
     target("kernels", kernels, &["fuzz/seeds/kernels"]),
+    target("kineto", kineto_trace, &["fuzz/seeds/kineto"]),
     target("measured_rows", measured_rows, &["experiments/validation/collectives/aws-p5-2.csv"]),
     target("memo", memo, &["fuzz/seeds/memo"]),
     target("memo_record", memo_record, &["fuzz/seeds/memo_record"]),
@@ -239,6 +240,16 @@ fn nccl_tests_log(data: &[u8]) {
             let _ = (log.csv("fuzz"), log.sweep("fuzz", "dgx-h100", None));
         }
     }
+}
+
+fn kineto_trace(data: &[u8]) {
+    let named = |rank: u32, data: &[u8]| (format!("rank{rank}.json"), data.to_vec());
+    for options in options() {
+        let _ = kineto::parse("fuzz", &[named(0, data)], &options);
+    }
+    let other =
+        String::from_utf8_lossy(include_bytes!("seeds/kineto/rank0.json")).replace("\"rank\": 0", "\"rank\": 1");
+    let _ = kineto::parse("fuzz", &[named(0, data), named(1, other.as_bytes())], &ImportOptions::default());
 }
 
 fn profiler_trace(data: &[u8]) {

@@ -233,6 +233,9 @@ def newer_made_by(binary, work):
     traces = {f"grouped/{path.name}": text(path) for path in sorted((work / "grouped").iterdir())}
     traces.setdefault("grouped/comm_group.json", b'{"0": [0, 1], "1": [0, 1, 2, 3]}')
     sweep = b'name = "m"\n[base.cluster]\ngpus_per_server = 1\n[base.workload]\nkind = "chakra"\npath = "grouped"\n'
+    kineto = {f"kineto/{path.name}": text(path) for path in sorted((ROOT / "experiments" / "kineto").iterdir())}
+    sweep_of_kineto = b'name = "m"\n[base.cluster]\ngpus = 2\ngpus_per_server = 1\n[base.workload]\nkind = "kineto"\npath = "kineto"\n'
+    made.append(("kineto", {"s.toml": sweep_of_kineto, **kineto}, list(kineto), "sweep"))
     made.append(("chakra-groups", {"s.toml": sweep, **traces}, ["grouped/comm_group.json"], "sweep"))
     return made
 
@@ -362,7 +365,7 @@ def one(binary, made, others, case, seed, scratch):
     which = rng.choice(changed)
     work = lay(scratch, files, {which: mutate(files[which], rng, others)})
     args = commands(kind, rng)
-    if kind == "sweep" and rng.randrange(10) == 0 and name.split("-")[0] in ("simai", "htsim", "goal", "chakra"):
+    if kind == "sweep" and rng.randrange(10) == 0 and name.split("-")[0] in ("simai", "htsim", "goal", "chakra", "kineto"):
         args = ["workload", "inspect", "traces" if name == "chakra" else which]
     began = time.monotonic()
     try:

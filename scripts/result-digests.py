@@ -41,6 +41,7 @@ FILES = ("results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "shared
 # Columns of results.csv that do not count: hashes of all keys, which every new key changes, and columns that are younger than the recorded digests.
 NOT_COUNTED = {"config_key", "exp_key", "algorithm", "protocol", "channels"}
 NOT_COUNTED |= {"validated_error", "validated_class", "validated_mean_error", "validated_p90_error", "validated_rows"}
+NOT_COUNTED |= {"validated_latency_error", "validated_latency_mean_error", "validated_latency_p90_error"}
 NOT_COUNTED |= {"retransmissions"}
 MEMORY_BYTES = 8 << 30
 CPU_S = 60

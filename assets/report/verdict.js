@@ -63,13 +63,19 @@ const SEEDS = PACKETS ? "sweep.replicas = 3 would tell, where traffic or marking
 const PATHS = PACKETS ? " An axis of routing.seed varies the paths that flows take." : "";
 const MODEL = "None of this covers the model's own error against hardware (the column validated_error has it): a lead below that is no certainty.";
 
+// Of inference the latencies have an error of their own.
+const latencies = (row) => {
+  const error = text("validated_latency_error", row);
+  return error === "" ? "" : "; of latencies: " + error;
+};
+
 // How far times of a row's class were off measured machines.
 const worth = (row) => {
   const error = row === undefined ? "" : text("validated_error", row);
   if (row === undefined) return MODEL;
   if (error === "") return "No machine with its GPU was measured (validated_error is empty), so how far its times are off hardware is not known.";
   if (error === "not validated") return "Nothing like it was held against a measured machine (not validated), so how far its times are off hardware is not known.";
-  return "None of this covers the model's own error against hardware. Times like these against measured machines: " + error + ". A lead below that is no certainty. (Nearest class: " + text("validated_class", row) + ".)";
+  return "None of this covers the model's own error against hardware. Times like these against measured machines: " + error + latencies(row) + ". A lead below that is no certainty. (Nearest class: " + text("validated_class", row) + ".)";
 };
 
 // What is estimated of all skips together, where that is enough to warn of.

@@ -40,32 +40,48 @@ pub fn lines(axes: &[Axis], records: &[ExperimentRecord]) -> Vec<String> {
 
 /// Lines about the error of simulated times: one per class, for the classes with most experiments.
 fn worth(records: &[ExperimentRecord]) -> Vec<String> {
-    let mut classes: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    type Class<'a> = (&'a str, &'a str, Option<&'a str>);
+    let mut classes: BTreeMap<Class, usize> = BTreeMap::new();
     for r in records {
         if let Some(error) = &r.validated_error {
-            *classes.entry((error, r.validated_class.as_deref().unwrap_or_default())).or_default() += 1;
+            let class = r.validated_class.as_deref().unwrap_or_default();
+            // Inference that is compared with nothing has one sentence for both.
+            let latency = r.serving.as_ref().and_then(|serving| serving.validated_latency_error.as_deref());
+            *classes.entry((error, class, latency.filter(|_| !class.is_empty()))).or_default() += 1;
         }
     }
-    let mut classes: Vec<((&str, &str), usize)> = classes.into_iter().collect();
+    let mut classes: Vec<(Class, usize)> = classes.into_iter().collect();
     classes.sort_by_key(|c| std::cmp::Reverse(c.1));
-    let line = |((error, class), n): &((&str, &str), usize)| {
+    let line = |((error, class, latency), n): &(Class, usize)| {
         let n_text = counted(*n, "experiment");
+        let latency = latency.map_or(String::new(), |latency| {
+            format!("\nerror of simulated latencies: {}", latency.trim_start_matches("latency: "))
+        });
+        let (what, error) = match error.strip_prefix("throughput: ") {
+            Some(error) => ("throughput", error),
+            None => ("times", *error),
+        };
         match *class {
-            "" => format!("error of simulated times: {error}, as nobody measured such experiments ({n_text})"),
-            class => format!("error of simulated times: {error} ({n_text}; nearest class: {class})"),
+            "" => format!("error of simulated {what}: {error}, as nobody measured such experiments ({n_text})"),
+            class => format!("error of simulated {what}: {error} ({n_text}; nearest class: {class}){latency}"),
         }
     };
     let more = classes.len().saturating_sub(CLASSES_UP_TO);
     let rest =
         (more > 0).then(|| format!("... and {more} more classes: see the column `validated_class` of results.csv"));
-    classes.iter().take(CLASSES_UP_TO).map(line).chain(rest).collect()
+    let lines = classes.iter().take(CLASSES_UP_TO).map(line).chain(rest);
+    lines.flat_map(|text| text.lines().map(str::to_string).collect::<Vec<_>>()).collect()
 }
 
-/// Text of the column `validated error`: the 90th percentile, or that there is none.
+/// Text of the column `validated error`: the 90th percentile, of inference those of throughput and of latencies; or that there is none.
 fn validated(r: &ExperimentRecord) -> String {
-    match r.validated_p90_error {
-        Some(p90) => format!("{:.0} %", p90 * 100.0),
-        None => r.validated_error.as_deref().unwrap_or_default().split(';').next().unwrap_or_default().to_string(),
+    let latency = r.serving.as_ref().and_then(|serving| serving.validated_latency_p90);
+    match (r.validated_p90_error, latency) {
+        (Some(p90), Some(latency)) => {
+            format!("throughput {:.0} %, latency {:.0} %", p90 * 100.0, latency.0 as f64 / 1e4)
+        }
+        (Some(p90), None) => format!("{:.0} %", p90 * 100.0),
+        (None, _) => r.validated_error.as_deref().unwrap_or_default().split(';').next().unwrap_or_default().to_string(),
     }
 }
 

@@ -12,7 +12,7 @@ use super::exit::{CliError, Exit};
 use super::say;
 use super::table::TextTable;
 use hyperfold_base::units::counted;
-use hyperfold_validated::{ClassErrors, Coverage, MAX_WIDTH, MIN_COVERED, TableCoverage, WorkloadClass};
+use hyperfold_validated::{ClassErrors, Coverage, ErrorQuantity, MAX_WIDTH, MIN_COVERED, TableCoverage, WorkloadClass};
 use hyperfold_validation::{ErrorSummary, SUITES, Suite, ValidationRow, classes, classes_toml, errors_by_class};
 
 /// Prints the error tables of one suite, or of all suites.
@@ -78,10 +78,17 @@ fn coverage(chosen: &[&Suite], args: &ValidateArgs) -> Result<Exit, CliError> {
         };
         let tables = TableCoverage::each(&rows, errors);
         judged += tables.len();
-        let sum = WorkloadClass::ALL.into_iter().find(|w| suite.is_of(*w));
-        let sum = sum.and_then(|workload| Coverage::of(&tables, workload));
-        all_hold &= sum.is_none_or(|s| s.holds() || !s.is_judged());
-        coverage_lines(suite.name, &tables, sum, args.markdown).iter().for_each(|line| say(line));
+        let own = WorkloadClass::ALL.into_iter().filter(|w| suite.is_of(*w));
+        for (workload, quantity) in own.flat_map(|w| w.quantities().iter().map(move |q| (w, *q))) {
+            let sum = Coverage::of(&tables, workload, quantity);
+            all_hold &= sum.is_none_or(|s| s.holds() || !s.is_judged());
+            let of_quantity: Vec<&TableCoverage> = tables.iter().filter(|t| t.quantity == quantity).collect();
+            let title = match quantity {
+                ErrorQuantity::Time => suite.name.to_string(),
+                quantity => format!("{}, {}", suite.name, quantity.as_str()),
+            };
+            coverage_lines(&title, &of_quantity, sum, args.markdown).iter().for_each(|line| say(line));
+        }
     }
     if judged == 0 {
         let why = match &args.folder {
@@ -99,7 +106,7 @@ fn coverage(chosen: &[&Suite], args: &ValidateArgs) -> Result<Exit, CliError> {
     Ok(if all_hold { Exit::Ok } else { Exit::Condition })
 }
 
-fn coverage_lines(suite: &str, tables: &[TableCoverage], sum: Option<Coverage>, markdown: bool) -> Vec<String> {
+fn coverage_lines(suite: &str, tables: &[&TableCoverage], sum: Option<Coverage>, markdown: bool) -> Vec<String> {
     let mut out = vec![format!("{suite}: stated errors of tables that are left out"), String::new()];
     let header = ["table left out", "rows", "without an error", "covered", "stated 90th", "actual 90th", "width"];
     let cells = |t: &TableCoverage| {

@@ -40,12 +40,12 @@ pub enum WorkloadCommand {
 /// The workload to read.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A file; for Chakra a folder or a prefix of `.et` files
+    /// A file; for Chakra a folder or a prefix of `.et` files, for Kineto a folder of `.json` files
     pub path: PathBuf,
     /// Form of the file [default: by its name and beginning]
     #[arg(long, value_enum)]
     pub format: Option<InputFormat>,
-    /// Ranks, where the file leaves them open: SimAI text, a single Chakra trace
+    /// Ranks, where the file leaves them open: SimAI text, a single trace of Chakra or Kineto
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks: Option<u32>,
     /// Speed of a GPU, for trace nodes with num_ops and no duration
@@ -112,6 +112,8 @@ pub enum InputFormat {
     Htsim,
     /// GOAL text
     Goal,
+    /// Traces of PyTorch's profiler
+    Kineto,
 }
 
 /// Forms that are written.
@@ -132,6 +134,7 @@ impl From<InputFormat> for WorkloadFormat {
             InputFormat::Chakra => WorkloadFormat::Chakra,
             InputFormat::Htsim => WorkloadFormat::Htsim,
             InputFormat::Goal => WorkloadFormat::Goal,
+            InputFormat::Kineto => WorkloadFormat::Kineto,
         }
     }
 }
@@ -165,7 +168,7 @@ fn read(input: &Input) -> Result<(WorkloadFormat, Imported), CliError> {
         import::guess(&input.path).ok_or_else(|| {
             let path = input.path.display();
             if input.path.is_file() || input.path.is_dir() {
-                CliError::bad_input(anyhow!("{path}: it looks like no workload that can be read; say which with --format simai|chakra|htsim|goal"))
+                CliError::bad_input(anyhow!("{path}: it looks like no workload that can be read; say which with --format simai|chakra|htsim|goal|kineto"))
             } else {
                 CliError::bad_input(anyhow!("{path}: there is no such file, and no `.et` files begin with that name"))
             }

@@ -296,6 +296,11 @@ record! {
         pub network_share: Micro => network_share,
         pub unused_share: Micro => unused_share,
         pub limited_by: String => limited_by,
+        /// Error of latencies and what it rests on, as a sentence, or `not validated`; `None`: nothing is stated. `validated_error` is of throughput.
+        pub validated_latency_error: Option<String> => validated_latency_error,
+        /// Mean of the absolute relative errors of latencies, widened; then their 90th percentile.
+        pub validated_latency_mean: Option<Micro> => validated_latency_mean_error,
+        pub validated_latency_p90: Option<Micro> => validated_latency_p90_error,
     }
 }
 

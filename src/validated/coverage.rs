@@ -3,19 +3,19 @@
 //! Layer: validated. It reads recorded errors and simulates nothing.
 
 use super::error::{ClassError, ClassErrors, nearest_rank_90};
-use super::parts::WorkloadClass;
-use super::stated::MIN_JUDGED_TABLES;
+use super::parts::{ErrorQuantity, WorkloadClass};
+use super::stated::{MAX_WIDTH, MIN_JUDGED_TABLES};
 
 /// Least mean over tables of the share of rows that lie below their stated 90th percentile.
 pub const MIN_COVERED: f64 = 0.9;
-/// Largest median over tables of the stated 90th percentile, divided by the actual one.
-pub const MAX_WIDTH: f64 = 2.5;
 
 /// Rows of one table against errors that are stated without it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableCoverage {
     /// Training, collectives or inference.
     pub workload: WorkloadClass,
+    /// What its rows measure.
+    pub quantity: ErrorQuantity,
     /// Name of the table.
     pub table: String,
     /// Number of rows with a result.
@@ -36,18 +36,24 @@ pub struct TableCoverage {
 impl TableCoverage {
     /// Judges `rows`, by table, against what `errors` state without that table.
     pub fn each(rows: &[ClassError], errors: &ClassErrors) -> Vec<TableCoverage> {
-        let measured = ClassErrors { widening: errors.widening, classes: rows.to_vec() };
-        let of_workload = |workload: WorkloadClass| {
-            let one = |(table, own): (&str, Vec<&ClassError>)| TableCoverage::of(workload, table, &own, errors);
-            measured.by_table(workload, None).into_iter().map(one).collect::<Vec<_>>()
+        let measured = ClassErrors { classes: rows.to_vec(), ..*errors };
+        let one = |(workload, quantity)| {
+            let tables = measured.by_table(workload, quantity, None).into_iter();
+            tables.map(|(table, own)| TableCoverage::of(workload, quantity, table, &own, errors)).collect::<Vec<_>>()
         };
-        WorkloadClass::ALL.into_iter().flat_map(of_workload).collect()
+        judged_quantities().flat_map(one).collect()
     }
 
-    fn of(workload: WorkloadClass, table: &str, own: &[&ClassError], errors: &ClassErrors) -> TableCoverage {
+    fn of(
+        workload: WorkloadClass,
+        quantity: ErrorQuantity,
+        table: &str,
+        own: &[&ClassError],
+        errors: &ClassErrors,
+    ) -> TableCoverage {
         let (mut sizes, mut stated, mut ratios, mut covered) = (Vec::new(), Vec::new(), Vec::new(), 0);
         for error in own {
-            let p90 = errors.stated(&error.class, &error.gpu_name, &[], Some(table)).map(|s| s.p90);
+            let p90 = errors.stated(&error.class, quantity, &error.gpu_name, &[], Some(table)).map(|s| s.p90);
             for size in error.errors.iter().map(|e| e.abs()) {
                 sizes.push(size);
                 let Some(p90) = p90 else { continue };
@@ -59,6 +65,7 @@ impl TableCoverage {
         [&mut sizes, &mut stated, &mut ratios].into_iter().for_each(|v| v.sort_by(f64::total_cmp));
         TableCoverage {
             workload,
+            quantity,
             table: table.to_string(),
             rows: sizes.len(),
             stated_rows: stated.len(),
@@ -70,7 +77,12 @@ impl TableCoverage {
     }
 }
 
-/// Coverage of all tables of a kind of work.
+/// Kinds of work and their quantities, in the order in which they are judged.
+fn judged_quantities() -> impl Iterator<Item = (WorkloadClass, ErrorQuantity)> {
+    WorkloadClass::ALL.into_iter().flat_map(|workload| workload.quantities().iter().map(move |q| (workload, *q)))
+}
+
+/// Coverage of all tables of a quantity of a kind of work.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Coverage {
     /// Number of tables.
@@ -82,9 +94,10 @@ pub struct Coverage {
 }
 
 impl Coverage {
-    /// Sums up the tables of a kind of work. `None`: there are none.
-    pub fn of(tables: &[TableCoverage], workload: WorkloadClass) -> Option<Coverage> {
-        let own: Vec<&TableCoverage> = tables.iter().filter(|t| t.workload == workload).collect();
+    /// Sums up the tables of a quantity of a kind of work. `None`: there are none.
+    pub fn of(tables: &[TableCoverage], workload: WorkloadClass, quantity: ErrorQuantity) -> Option<Coverage> {
+        let own: Vec<&TableCoverage> =
+            tables.iter().filter(|t| t.workload == workload && t.quantity == quantity).collect();
         let mut widths: Vec<f64> = own.iter().map(|t| t.width).collect();
         widths.sort_by(f64::total_cmp);
         let covered = own.iter().map(|t| t.covered).sum::<f64>() / own.len() as f64;
@@ -115,12 +128,16 @@ mod tests {
     fn stated_errors_hold_for_tables_that_are_left_out() {
         let errors = ClassErrors::built_in();
         let tables = TableCoverage::each(&errors.classes, errors);
+        let coverage = |workload, quantity| Coverage::of(&tables, workload, quantity).unwrap();
         for workload in [WorkloadClass::Training, WorkloadClass::Collective] {
-            let coverage = Coverage::of(&tables, workload).unwrap();
+            let coverage = coverage(workload, ErrorQuantity::Time);
             assert!(coverage.tables >= 8 && coverage.holds(), "{workload:?}: {coverage:?}\n{tables:#?}");
         }
-        let serving = Coverage::of(&tables, WorkloadClass::Serving).unwrap();
-        assert!(serving.covered >= MIN_COVERED && !serving.is_judged(), "{serving:?}\n{tables:#?}");
+        let latency = coverage(WorkloadClass::Serving, ErrorQuantity::Latency);
+        assert!(latency.is_judged() && latency.holds(), "{latency:?}\n{tables:#?}");
+        // Half of the tables of throughput are far off, half are near: what covers the former is too wide for the latter, and the sentence says so.
+        let throughput = coverage(WorkloadClass::Serving, ErrorQuantity::Throughput);
+        assert!(throughput.is_judged() && throughput.covered >= MIN_COVERED, "{throughput:?}\n{tables:#?}");
         assert!(tables.iter().all(|t| t.stated_rows == t.rows), "an error is stated for every row: {tables:#?}");
     }
 }

@@ -8,7 +8,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use super::class::ExperimentClass;
-use super::parts::WorkloadClass;
+use super::parts::{ErrorQuantity, WorkloadClass};
 
 const ASSET: &str = include_str!("../../assets/validation/classes.toml");
 
@@ -20,7 +20,7 @@ pub enum Use {
     Fitted,
     /// No constant or choice was made with it in view.
     Checked,
-    /// Its own source says that it is not the time of a healthy idle machine.
+    /// Its own source says that it is not the time of a healthy idle machine, or most of it is what no part of the simulator stands for.
     Doubtful,
 }
 
@@ -40,6 +40,9 @@ impl Use {
 pub struct ClassError {
     /// Measured table. Tables of one publication or of one machine share a name and count as one.
     pub table: String,
+    /// What the rows measure.
+    #[serde(default, skip_serializing_if = "ErrorQuantity::is_time")]
+    pub quantity: ErrorQuantity,
     /// Class of the rows.
     #[serde(flatten)]
     pub class: ExperimentClass,
@@ -55,12 +58,13 @@ pub struct ClassError {
 }
 
 impl ClassError {
-    /// Makes the record from the errors of times, rounded to hundredths of a per cent, as in the asset.
+    /// Makes the record from the errors of times, rounded to hundredths of a per cent, as in the asset. The quantity is the first one of the kind of work.
     pub fn new(table: &str, class: ExperimentClass, used: Use, gpu_name: &str, errors: &[f64]) -> ClassError {
         let mut errors: Vec<f64> = errors.iter().map(|e| (e * 1e4).round() / 1e4).collect();
         errors.sort_by(f64::total_cmp);
         let (table, gpu_name) = (table.to_string(), gpu_name.to_string());
-        ClassError { table, class, used, gpu_name, without_result: 0, errors }
+        let quantity = class.workload.quantities()[0];
+        ClassError { table, quantity, class, used, gpu_name, without_result: 0, errors }
     }
 }
 
@@ -69,33 +73,43 @@ pub fn nearest_rank_90(ascending: &[f64]) -> f64 {
     ascending.get((ascending.len() * 9).div_ceil(10).saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
-/// Factors by which a stated error grows with each difference from what was measured. `validation` fits them.
+/// A number for each quantity that has an error of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Widening {
-    /// Factor of training.
+pub struct ByQuantity {
+    /// Number of the times of training.
     pub training: f64,
-    /// Factor of collectives.
+    /// Number of the times of collectives.
     pub collective: f64,
-    /// Factor of inference.
-    pub serving: f64,
+    /// Number of the throughputs of inference.
+    pub throughput: f64,
+    /// Number of the latencies of inference.
+    pub latency: f64,
 }
 
-impl Widening {
-    /// The factor of a kind of work.
-    pub fn of(&self, workload: WorkloadClass) -> f64 {
-        match workload {
-            WorkloadClass::Training => self.training,
-            WorkloadClass::Collective => self.collective,
-            WorkloadClass::Serving => self.serving,
+impl ByQuantity {
+    /// The number of a quantity of a kind of work.
+    pub fn of(&self, workload: WorkloadClass, quantity: ErrorQuantity) -> f64 {
+        match (workload, quantity) {
+            (WorkloadClass::Training, _) => self.training,
+            (WorkloadClass::Collective, _) => self.collective,
+            (WorkloadClass::Serving, ErrorQuantity::Latency) => self.latency,
+            (WorkloadClass::Serving, ErrorQuantity::Throughput | ErrorQuantity::Time) => self.throughput,
         }
+    }
+
+    /// Gives every quantity the same number.
+    pub fn all(number: f64) -> ByQuantity {
+        ByQuantity { training: number, collective: number, throughput: number, latency: number }
     }
 }
 
 /// Errors of all measured tables, and the rule that states errors of others.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClassErrors {
-    /// Factors for differences.
-    pub widening: Widening,
+    /// Factors by which a stated error grows with each difference from what was measured. `validation` fits them.
+    pub widening: ByQuantity,
+    /// By how much stated errors of left-out tables are wider than needed, as a median over tables.
+    pub median_width: ByQuantity,
     /// Errors by table, class and use.
     #[serde(rename = "class", default)]
     pub classes: Vec<ClassError>,
@@ -118,10 +132,16 @@ impl ClassErrors {
         self.classes.iter().filter(move |c| c.class.workload == workload && !c.errors.is_empty())
     }
 
-    /// Errors of a kind of work by table. `left_out` is a table that is treated as if nobody had measured it.
-    pub(super) fn by_table(&self, workload: WorkloadClass, left_out: Option<&str>) -> BTreeMap<&str, Vec<&ClassError>> {
+    /// Errors of a quantity of a kind of work by table. `left_out` is a table that is treated as if nobody had measured it.
+    pub(super) fn by_table(
+        &self,
+        workload: WorkloadClass,
+        quantity: ErrorQuantity,
+        left_out: Option<&str>,
+    ) -> BTreeMap<&str, Vec<&ClassError>> {
         let mut tables: BTreeMap<&str, Vec<&ClassError>> = BTreeMap::new();
-        for error in self.of(workload).filter(|c| left_out != Some(c.table.as_str())) {
+        let own = self.of(workload).filter(|c| c.quantity == quantity && left_out != Some(c.table.as_str()));
+        for error in own {
             tables.entry(&error.table).or_default().push(error);
         }
         tables
@@ -136,9 +156,11 @@ mod tests {
     fn the_asset_reads() {
         let errors = ClassErrors::built_in();
         for workload in WorkloadClass::ALL {
-            let min_tables = if workload == WorkloadClass::Serving { 3 } else { 8 };
-            assert!(errors.by_table(workload, None).len() >= min_tables, "{workload:?}");
-            assert!(errors.widening.of(workload) > 1.0, "{workload:?}");
+            let min_tables = if workload == WorkloadClass::Serving { 4 } else { 8 };
+            for quantity in workload.quantities() {
+                assert!(errors.by_table(workload, *quantity, None).len() >= min_tables, "{workload:?} {quantity:?}");
+                assert!(errors.widening.of(workload, *quantity) > 1.0, "{workload:?} {quantity:?}");
+            }
         }
         assert!(errors.classes.iter().all(|c| c.used != Use::Doubtful && c.errors.is_sorted_by(|a, b| a <= b)));
     }

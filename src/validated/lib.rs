@@ -25,9 +25,11 @@ mod stated;
 mod worth;
 
 pub use class::ExperimentClass;
-pub use coverage::{Coverage, MAX_WIDTH, MIN_COVERED, TableCoverage};
-pub use error::{ClassError, ClassErrors, Use, Widening, nearest_rank_90};
+pub use coverage::{Coverage, MIN_COVERED, TableCoverage};
+pub use error::{ByQuantity, ClassError, ClassErrors, Use, nearest_rank_90};
 pub use hardware::{notes, takes_links_of_another};
-pub use parts::{MachineClass, NetworkClass, Parallelism, PrecisionClass, ScaleClass, SizeClass, WorkloadClass};
-pub use stated::StatedError;
-pub use worth::{NOT_VALIDATED, Worth};
+pub use parts::{
+    ErrorQuantity, MachineClass, NetworkClass, Parallelism, PrecisionClass, ScaleClass, SizeClass, WorkloadClass,
+};
+pub use stated::{MAX_WIDTH, StatedError};
+pub use worth::{LatencyWorth, NOT_VALIDATED, Worth};

@@ -24,6 +24,44 @@ impl WorkloadClass {
     pub const ALL: [WorkloadClass; 3] = [WorkloadClass::Training, WorkloadClass::Collective, WorkloadClass::Serving];
 }
 
+/// What an error is of. Of training and of collectives all that is stated follows from one time.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ErrorQuantity {
+    /// The time of an iteration or of a collective.
+    #[default]
+    Time,
+    /// Tokens or requests a second of inference, as the time that they stand for.
+    Throughput,
+    /// A latency of inference: to the first token, per token, or to the last one; a mean or a percentile.
+    Latency,
+}
+
+impl ErrorQuantity {
+    /// Name in tables and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ErrorQuantity::Time => "time",
+            ErrorQuantity::Throughput => "throughput",
+            ErrorQuantity::Latency => "latency",
+        }
+    }
+
+    pub(super) fn is_time(&self) -> bool {
+        *self == ErrorQuantity::Time
+    }
+}
+
+impl WorkloadClass {
+    /// Quantities that have an error of their own, in the order in which they are judged.
+    pub fn quantities(self) -> &'static [ErrorQuantity] {
+        match self {
+            WorkloadClass::Training | WorkloadClass::Collective => &[ErrorQuantity::Time],
+            WorkloadClass::Serving => &[ErrorQuantity::Throughput, ErrorQuantity::Latency],
+        }
+    }
+}
+
 /// Number format of matrix products.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

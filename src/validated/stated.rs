@@ -7,13 +7,15 @@ use std::collections::BTreeSet;
 use super::class::ExperimentClass;
 use super::difference::{FITTED, differences, words};
 use super::error::{ClassError, ClassErrors};
-use super::parts::word;
+use super::parts::{ErrorQuantity, word};
 
 /// Factor on the weight of rows for each difference from the experiment. Our choice: between 0.5 and 0.7, coverage of left-out tables hardly changes.
 const WEIGHT_PER_DIFFERENCE: f64 = 0.5;
 /// Part by which an error that rests on N tables of equal weight is wider, times N. Our choice, as in conformal prediction: the new table is one of N + 1, so levels
 /// of N samples are stretched by (N + 1) / N (Lee, Barber and Willett 2023, arXiv 2306.06342, of whole groups).
 const WIDER_FOR_ONE_TABLE: f64 = 1.0;
+/// Largest median over tables of the stated 90th percentile, divided by the actual one.
+pub const MAX_WIDTH: f64 = 2.5;
 /// Least number of tables of a kind of work by which the rule for its errors counts as judged: with fewer, one table left out leaves two. Our choice.
 pub(super) const MIN_JUDGED_TABLES: usize = 4;
 
@@ -30,8 +32,12 @@ pub struct StatedError<'a> {
     pub differs: Vec<&'static str>,
     /// Number of tables that count, near or far.
     pub tables: usize,
-    /// Whether there are enough tables of this kind of work to judge the rule by.
+    /// What the error is of.
+    pub quantity: ErrorQuantity,
+    /// Whether there are enough tables of this quantity to judge the rule by.
     pub is_judged: bool,
+    /// The share of a stated error that the middle one of left-out tables needs, where that is so little that the rule does not hold.
+    pub needed_share: Option<f64>,
     /// Number of tables with a class that is as near as the nearest, with the same differences.
     pub near_tables: usize,
     /// Number of rows of these classes.
@@ -50,17 +56,18 @@ struct Seen<'a> {
 }
 
 impl ClassErrors {
-    /// Error of an experiment of this class on this GPU. `changed` are its settings that differ from the machine it names. `left_out` is a table that is
+    /// Error of a quantity of an experiment of this class on this GPU. `changed` are its settings that differ from the machine it names. `left_out` is a table that is
     /// treated as if nobody had measured it. `None`: nothing comparable was measured.
     pub fn stated(
         &self,
         class: &ExperimentClass,
+        quantity: ErrorQuantity,
         gpu_name: &str,
         changed: &[&'static str],
         left_out: Option<&str>,
     ) -> Option<StatedError<'_>> {
         let seen = |error: &'_ ClassError| differences(class, gpu_name, error);
-        let measured = self.by_table(class.workload, left_out);
+        let measured = self.by_table(class.workload, quantity, left_out);
         let n_measured = measured.len() + usize::from(left_out.is_some());
         let tables: Vec<Vec<Seen>> = measured
             .into_values()
@@ -76,7 +83,7 @@ impl ClassErrors {
         let nearest = tables.iter().flatten().min_by_key(|s| s.differs.len())?;
         let as_near = |s: &&Seen| s.differs == nearest.differs;
         let near_rows = || tables.iter().flatten().filter(as_near);
-        let widened = power(self.widening.of(class.workload), nearest.differs.len() + changed.len())
+        let widened = power(self.widening.of(class.workload, quantity), nearest.differs.len() + changed.len())
             * (1.0 + WIDER_FOR_ONE_TABLE / n_tables(&tables));
         let weighted = weighted_errors(&tables);
         Some(StatedError {
@@ -84,7 +91,11 @@ impl ClassErrors {
             p90: widened * percentile_90(weighted),
             nearest: nearest.error,
             tables: tables.len(),
+            quantity,
             is_judged: n_measured >= MIN_JUDGED_TABLES,
+            needed_share: Some(self.median_width.of(class.workload, quantity))
+                .filter(|w| *w > MAX_WIDTH)
+                .map(f64::recip),
             near_tables: tables.iter().filter(|table| table.iter().any(|s| as_near(&s))).count(),
             rows: near_rows().map(|s| s.error.errors.len() as u64).sum(),
             gpus: near_rows().map(|s| s.error.gpu_name.as_str()).collect(),
@@ -156,9 +167,16 @@ impl StatedError<'_> {
         let fitted = if self.differs.contains(&FITTED) { ", to which constants were fitted" } else { "" };
         let differs =
             if words.is_empty() { String::new() } else { format!("; yours differs by {}", words.join(" and ")) };
-        let few = if self.is_judged { "" } else { ", too few to know how well such an error holds" };
+        let judged = match (self.is_judged, self.needed_share) {
+            (false, _) => ", too few to know how well such an error holds".to_string(),
+            (true, Some(share)) => {
+                format!(", which disagree: the middle one, left out, needs {} of such an error", percent(share))
+            }
+            (true, None) => String::new(),
+        };
+        let quantity = if self.quantity.is_time() { String::new() } else { format!("{}: ", self.quantity.as_str()) };
         format!(
-            "9 of 10 within {}, mean {}; measured in {n_tables}{few}, nearest {n_near} of {gpus}{precisions}{fitted}{differs}",
+            "{quantity}9 of 10 within {}, mean {}; measured in {n_tables}{judged}, nearest {n_near} of {gpus}{precisions}{fitted}{differs}",
             percent(self.p90),
             percent(self.mean)
         )
@@ -184,7 +202,7 @@ fn percent(x: f64) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::{Use, Widening};
+    use crate::error::{ByQuantity, Use};
     use crate::parts::{MachineClass, NetworkClass, Parallelism, PrecisionClass, ScaleClass, SizeClass, WorkloadClass};
     use hyperfold_llm::collective::Arch;
 
@@ -204,7 +222,8 @@ mod tests {
     }
 
     fn errors(classes: Vec<ClassError>) -> ClassErrors {
-        ClassErrors { widening: Widening { training: 1.2, collective: 1.5, serving: 1.5 }, classes }
+        let widening = ByQuantity { training: 1.2, ..ByQuantity::all(1.5) };
+        ClassErrors { widening, median_width: ByQuantity { throughput: 4.0, ..ByQuantity::all(2.0) }, classes }
     }
 
     const CLOSED: NetworkClass = NetworkClass::ClosedForm;
@@ -220,7 +239,9 @@ mod tests {
             row("d", Arch::Hopper, "h100-sxm", Use::Checked),
         ]);
         let texts = |class: ExperimentClass, gpu_name| {
-            errors.stated(&class, gpu_name, &[], None).map(|s| (s.text(&class, gpu_name), s.class_text()))
+            errors
+                .stated(&class, ErrorQuantity::Time, gpu_name, &[], None)
+                .map(|s| (s.text(&class, gpu_name), s.class_text()))
         };
         let hopper = "training/hopper/bf16/megatron/model/up-to-64-gpus/closed-form/checked";
         let (text, nearest) = texts(class(Arch::Hopper, bf16, CLOSED), "h100-sxm").unwrap();
@@ -246,7 +267,7 @@ mod tests {
     fn a_table_counts_as_one_however_many_rows_it_has() {
         let own = class(Arch::Hopper, PrecisionClass::Bf16, CLOSED);
         let row = |table, errors: &[f64]| ClassError::new(table, own.clone(), Use::Checked, "h100-sxm", errors);
-        let p90 = |classes| errors(classes).stated(&own, "h100-sxm", &[], None).unwrap().p90;
+        let p90 = |classes| errors(classes).stated(&own, ErrorQuantity::Time, "h100-sxm", &[], None).unwrap().p90;
         // One row of thirteen is below the 90th percentile; one table of two is not.
         let drowned = p90(vec![row("a", &[0.02; 12]), row("b", &[0.4])]);
         assert!((drowned - 0.4 * 1.5).abs() < 1e-9, "{drowned}");
@@ -265,7 +286,7 @@ mod tests {
         let other = ExperimentClass { framework: "on-demand".to_string(), ..own.clone() };
         let text = |tables: &[&str]| {
             let errors = errors(tables.iter().map(|table| row(table)).collect());
-            errors.stated(&other, "h100-sxm", &[], None).unwrap().text(&other, "h100-sxm")
+            errors.stated(&other, ErrorQuantity::Throughput, "h100-sxm", &[], None).unwrap().text(&other, "h100-sxm")
         };
         let three = text(&["a", "b", "c"]);
         assert!(
@@ -273,7 +294,13 @@ mod tests {
             "{three}"
         );
         assert!(three.ends_with("; yours differs by admission on-demand"), "{three}");
-        assert!(!text(&["a", "b", "c", "d"]).contains("too few"));
+        // The width of throughputs is 4 here.
+        let four = text(&["a", "b", "c", "d"]);
+        assert!(!four.contains("too few"), "{four}");
+        assert!(
+            four.starts_with("throughput: 9 of 10 within") && four.contains("left out, needs 25 % of such an error"),
+            "{four}"
+        );
     }
 
     #[test]
@@ -281,7 +308,7 @@ mod tests {
         let own = class(Arch::Hopper, PrecisionClass::Bf16, CLOSED);
         let errors = errors(vec![ClassError::new("a", own.clone(), Use::Checked, "h100-sxm", &[0.1; 10])]);
         let p90 = |class: &ExperimentClass, gpu_name, changed: &[&'static str]| {
-            errors.stated(class, gpu_name, changed, None).unwrap().p90
+            errors.stated(class, ErrorQuantity::Time, gpu_name, changed, None).unwrap().p90
         };
         let base = p90(&own, "h100-sxm", &[]);
         let far = ExperimentClass { scale: ScaleClass::Upto4096, ..own.clone() };
@@ -292,6 +319,10 @@ mod tests {
         ] {
             assert!((found / base - factor).abs() < 1e-9, "{found} {factor}");
         }
-        assert_eq!(errors.stated(&own, "h100-sxm", &[], Some("a")), None, "the only table is left out");
+        assert_eq!(
+            errors.stated(&own, ErrorQuantity::Time, "h100-sxm", &[], Some("a")),
+            None,
+            "the only table is left out"
+        );
     }
 }

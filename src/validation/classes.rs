@@ -7,10 +7,10 @@ use std::collections::BTreeMap;
 use super::measured::Unit;
 use super::row::ValidationRow;
 use hyperfold_validated::{
-    ClassError, ClassErrors, Coverage, ExperimentClass, TableCoverage, Use, Widening, WorkloadClass,
+    ByQuantity, ClassError, ClassErrors, Coverage, ErrorQuantity, ExperimentClass, TableCoverage, Use, WorkloadClass,
 };
 
-const HEADER: &str = "# How far simulated times of rows of measured tables are off, by table and class: 0.05 is 5 %, too long. And by how much a stated error grows with each difference.
+const HEADER: &str = "# How far simulated times of rows of measured tables are off, by table and class: 0.05 is 5 %, too long. And by how much a stated error grows with each difference, and how wide such errors are beside what left-out tables need.
 # Written by `hyperfold validate --write-classes assets/validation/classes.toml`; a test compares it with what `validate` computes.
 # docs/explanation/fidelity.md says what decides a class.
 
@@ -44,29 +44,48 @@ fn joint_table(table: &str) -> &str {
 /// Errors of the rows, in the order of tables and classes, and the factors that are fitted to them. Doubtful rows belong to no class.
 pub fn classes(rows: &[ValidationRow]) -> ClassErrors {
     let classes = errors_by_class(rows);
-    let [training, collective] =
-        [WorkloadClass::Training, WorkloadClass::Collective].map(|workload| fitted_factor(&classes, workload));
-    let serving = serving_factor(&classes, training.max(collective));
-    let widening = Widening { training, collective, serving };
-    ClassErrors { widening, classes }
+    let widening = ByQuantity {
+        training: fitted_factor(&classes, WorkloadClass::Training, ErrorQuantity::Time),
+        collective: fitted_factor(&classes, WorkloadClass::Collective, ErrorQuantity::Time),
+        throughput: fitted_factor(&classes, WorkloadClass::Serving, ErrorQuantity::Throughput),
+        latency: fitted_factor(&classes, WorkloadClass::Serving, ErrorQuantity::Latency),
+    };
+    with_widths(ClassErrors { widening, median_width: ByQuantity::all(0.0), classes })
 }
 
-/// Errors of the rows by table, class, use and GPU, in this order.
+/// The errors with the median widths of their left-out tables, to hundredths. Where there is no table it is 0.
+fn with_widths(errors: ClassErrors) -> ClassErrors {
+    let tables = TableCoverage::each(&errors.classes, &errors);
+    let width = |workload, quantity| {
+        let width = Coverage::of(&tables, workload, quantity).map_or(0.0, |coverage| coverage.width);
+        (width * 100.0).round() / 100.0
+    };
+    let median_width = ByQuantity {
+        training: width(WorkloadClass::Training, ErrorQuantity::Time),
+        collective: width(WorkloadClass::Collective, ErrorQuantity::Time),
+        throughput: width(WorkloadClass::Serving, ErrorQuantity::Throughput),
+        latency: width(WorkloadClass::Serving, ErrorQuantity::Latency),
+    };
+    ClassErrors { median_width, ..errors }
+}
+
+/// Errors of the rows by table, quantity, class, use and GPU, in this order.
 pub fn errors_by_class(rows: &[ValidationRow]) -> Vec<ClassError> {
-    type Key<'a> = (&'a str, &'a ExperimentClass, Use, &'a str);
+    type Key<'a> = (&'a str, ErrorQuantity, &'a ExperimentClass, Use, &'a str);
     let mut by_class: BTreeMap<Key, (Vec<f64>, u64)> = BTreeMap::new();
     for row in rows.iter().filter(|r| r.used != Use::Doubtful) {
         let (Some(class), Some(unit), Some(gpu)) = (&row.class, Unit::named(&row.unit), &row.gpu) else { continue };
         let table = joint_table(&row.table);
         let gpu = OTHER_GPUS.iter().find(|(other, _)| *other == table).map_or(gpu.as_str(), |(_, gpu)| gpu);
-        let (errors, without_result) = by_class.entry((table, class, row.used, gpu)).or_default();
+        let (errors, without_result) = by_class.entry((table, unit.quantity(), class, row.used, gpu)).or_default();
         match row.simulated.map(|simulated| unit.time_error(row.measured, simulated)) {
             Some(Some(error)) => errors.push(error),
             Some(None) => {}
             None => *without_result += 1,
         }
     }
-    let one = |((table, class, used, gpu), (errors, without_result)): (Key, (Vec<f64>, u64))| ClassError {
+    let one = |((table, quantity, class, used, gpu), (errors, without_result)): (Key, (Vec<f64>, u64))| ClassError {
+        quantity,
         without_result,
         ..ClassError::new(table, class.clone(), used, gpu, &errors)
     };
@@ -74,22 +93,18 @@ pub fn errors_by_class(rows: &[ValidationRow]) -> Vec<ClassError> {
 }
 
 /// The smallest factor of differences with which errors that are stated without a table cover enough of its rows, on average over tables.
-fn fitted_factor(classes: &[ClassError], workload: WorkloadClass) -> f64 {
+fn fitted_factor(classes: &[ClassError], workload: WorkloadClass, quantity: ErrorQuantity) -> f64 {
     let covers = |factor: &f64| {
-        let widening = Widening { training: *factor, collective: *factor, serving: *factor };
-        let own: Vec<ClassError> = classes.iter().filter(|c| c.class.workload == workload).cloned().collect();
-        let errors = ClassErrors { widening, classes: own };
+        let is_own = |c: &&ClassError| c.class.workload == workload && c.quantity == quantity;
+        let own: Vec<ClassError> = classes.iter().filter(is_own).cloned().collect();
+        let errors =
+            ClassErrors { widening: ByQuantity::all(*factor), median_width: ByQuantity::all(0.0), classes: own };
         let tables = TableCoverage::each(&errors.classes, &errors);
-        Coverage::of(&tables, workload).is_none_or(|coverage| coverage.covered >= FITTED_COVERAGE)
+        Coverage::of(&tables, workload, quantity).is_none_or(|coverage| coverage.covered >= FITTED_COVERAGE)
     };
     let mut factors =
         FACTORS_HUNDREDTHS.step_by(FACTOR_STEP_HUNDREDTHS).map(|hundredths| f64::from(hundredths) / 100.0);
     factors.find(covers).unwrap_or(f64::from(*FACTORS_HUNDREDTHS.end()) / 100.0)
-}
-
-/// The factor of inference: what is fitted to its tables, or what other kinds of work need if that is more. Its tables are too few to rely on a fit.
-fn serving_factor(classes: &[ClassError], min_factor: f64) -> f64 {
-    fitted_factor(classes, WorkloadClass::Serving).max(min_factor)
 }
 
 /// Text of the asset.
@@ -147,10 +162,12 @@ mod tests {
     #[test]
     fn the_factors_in_the_asset_are_those_that_are_fitted_to_its_errors() {
         let built_in = ClassErrors::built_in();
-        for workload in [WorkloadClass::Training, WorkloadClass::Collective] {
-            assert_eq!(built_in.widening.of(workload), fitted_factor(&built_in.classes, workload), "{workload:?}");
+        assert_eq!(with_widths(built_in.clone()).median_width, built_in.median_width);
+        for workload in WorkloadClass::ALL {
+            for quantity in workload.quantities().iter().copied() {
+                let fitted = fitted_factor(&built_in.classes, workload, quantity);
+                assert_eq!(built_in.widening.of(workload, quantity), fitted, "{workload:?} {quantity:?}");
+            }
         }
-        let min_factor = built_in.widening.training.max(built_in.widening.collective);
-        assert_eq!(built_in.widening.serving, serving_factor(&built_in.classes, min_factor));
     }
 }

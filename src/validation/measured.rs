@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use hyperfold_results::record::{OUTCOME, SERVING};
 use hyperfold_results::{Cell, ExperimentRecord};
-use hyperfold_validated::Use;
+use hyperfold_validated::{ErrorQuantity, Use};
 
 /// One measured value of an experiment.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
@@ -146,6 +146,25 @@ impl Unit {
                 Some(measured / simulated - 1.0)
             }
             Unit::PeakGibibytes => None,
+        }
+    }
+
+    /// What a value in this unit measures.
+    pub fn quantity(self) -> ErrorQuantity {
+        match self {
+            Unit::FirstToken
+            | Unit::FirstTokenMedian
+            | Unit::FirstTokenP99
+            | Unit::PerToken
+            | Unit::PerTokenMedian
+            | Unit::PerTokenP99
+            | Unit::LastToken => ErrorQuantity::Latency,
+            Unit::OutputTokensPerSecond => ErrorQuantity::Throughput,
+            Unit::Seconds
+            | Unit::Microseconds
+            | Unit::TokensPerSecondPerGpu
+            | Unit::BusGigabytesPerSecond
+            | Unit::PeakGibibytes => ErrorQuantity::Time,
         }
     }
 

@@ -77,6 +77,8 @@ const EMBEDDED: &[(&str, &str, &str, &str)] = embedded![
     "collectives" "single-points",
     "collectives" "uccl-ep",
     "memory" "simumax-b200",
+    "serving" "gpustack-vllm-qwen3",
+    "serving" "nim-llama-70b",
     "serving" "trtllm-061-llama2",
     "serving" "trtllm-llama-70b",
     "serving" "vllm-llama-8b",

@@ -119,15 +119,22 @@ fn links_and_folders_of_traces_do_not_lead_out_of_the_root() {
     for dir in ["in", "out", "in/traces"] {
         fs::create_dir(folder.file(dir)).unwrap();
     }
-    for file in ["out/f.txt", "out/t.0.et"] {
+    for file in ["out/f.txt", "out/t.0.et", "out/t.json"] {
         folder.write(file, "secret");
     }
     std::os::unix::fs::symlink("../out/f.txt", folder.file("in/f.txt")).unwrap();
     std::os::unix::fs::symlink("../../out/t.0.et", folder.file("in/traces/t.0.et")).unwrap();
     std::os::unix::fs::symlink("../out", folder.file("in/linked")).unwrap();
-    for (kind, path) in
-        [("flows", "f.txt"), ("chakra", "traces"), ("chakra", "traces/t"), ("chakra", "linked"), ("chakra", "linked/t")]
-    {
+    std::os::unix::fs::symlink("../../out/t.json", folder.file("in/traces/t.json")).unwrap();
+    for (kind, path) in [
+        ("kineto", "traces"),
+        ("kineto", "linked"),
+        ("flows", "f.txt"),
+        ("chakra", "traces"),
+        ("chakra", "traces/t"),
+        ("chakra", "linked"),
+        ("chakra", "linked/t"),
+    ] {
         folder.write("in/s.toml", &naming("workload", "path", &format!("kind = \"{kind}\""), path));
         let ran = folder.run(&["plan", "in/s.toml", "--root", "in"]);
         assert_eq!(ran.code, 2, "{path}: {}", ran.stderr);

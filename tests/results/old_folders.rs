@@ -15,8 +15,9 @@ use crate::support::program::Folder;
 /// Folders of builds whose records have all fields.
 const NAMES: [&str; 4] = ["cluster", "folding", "inference", "packets"];
 /// Folders whose records lack fields: the first has no `critical_rank`, `retransmissions` and `slowed_by`, the second no `packet_hops_plain`, the third neither
-/// the ends and rates of links nor slowdowns and retransmissions of flows, the fourth neither preemptions nor cached tokens of requests.
-const EARLIER: [&str; 4] = ["earlier", "earlier-packets", "earlier-links", "earlier-inference"];
+/// the ends and rates of links nor slowdowns and retransmissions of flows, the fourth neither preemptions nor cached tokens of requests, the
+/// fifth no errors of latencies.
+const EARLIER: [&str; 5] = ["earlier", "earlier-packets", "earlier-links", "earlier-inference", "earlier-latency"];
 
 fn stored(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/old-folders").join(name)

@@ -160,3 +160,58 @@ fn a_sweep_runs_on_a_topology_of_htsim() {
     let results = fs::read_to_string(root.path().join("o/results.csv")).unwrap();
     assert!(results.lines().nth(1).unwrap().contains(",ok,"), "{results}");
 }
+
+/// Two traces, made by hand: kernels of 10 and 5 us with 1 us between them; an all-reduce 2 us later, beside a kernel of 20 us; a kernel of 4 us, 1 us after it.
+#[test]
+fn traces_of_pytorch_take_the_time_that_can_be_worked_out() {
+    let root = tempfile::TempDir::new().unwrap();
+    let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+    fs::create_dir(root.path().join("kineto")).unwrap();
+    for file in ["kineto/rank0.json", "kineto/rank1.json"] {
+        fs::copy(experiments.join(file), root.path().join(file)).unwrap();
+    }
+    let sweep = fs::read_to_string(experiments.join("studies/kineto.toml")).unwrap();
+    fs::write(root.path().join("kineto.toml"), sweep.replace("../kineto", "kineto")).unwrap();
+    let alone = "name = \"c\"\n[base]\ncluster = { gpus = 2, gpus_per_server = 1 }\nworkload = { kind = \"collective\", op = \"all-reduce\", bytes = 4000000 }\n[axes]\n\"topology.link_gbps\" = [100, 400]\n";
+    fs::write(root.path().join("c.toml"), alone).unwrap();
+    let times = |sweep: &str, more: &[&str]| {
+        let ran = program::hyperfold(
+            root.path(),
+            &[&["run", sweep, "--out", "o", "--engine", "cpu", "--quiet"], more].concat(),
+        );
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        let text = fs::read_to_string(root.path().join("o/results.csv")).unwrap();
+        let mut rows = text.lines().map(|line| line.split(',').map(str::to_string).collect::<Vec<_>>());
+        let at = rows.next().unwrap().iter().position(|name| name == "iteration_time_ns").unwrap();
+        let times = rows.map(|row| row[at].parse::<f64>().unwrap()).collect::<Vec<_>>();
+        fs::remove_dir_all(root.path().join("o")).unwrap();
+        times
+    };
+    // What is simulated alone and in the step: 16 us of kernels and 2 of the host before it, 5 us after it.
+    let exact = ["--set", "fidelity.fast_forward=off"];
+    let (step, collective) = (times("kineto.toml", &exact), times("c.toml", &exact));
+    for (step, collective) in step.iter().zip(&collective) {
+        assert!((step - collective - 23_000.0).abs() < 0.01, "{step} {collective}");
+    }
+    assert!(step[0] > 3.0 * step[1]);
+    // An all-reduce of 4 bytes hides behind the kernel beside it: 16 + 20 us, and the last kernel 5 us after the later of the two.
+    let tiny = times("kineto.toml", &["--set", "workload.bytes_scale=0.000001"]);
+    assert!(tiny.iter().all(|t| (41_000.0..60_000.0).contains(t)), "{tiny:?}");
+    for (name, text, why) in [
+        (
+            "rank2.json",
+            "{\"distributedInfo\": {\"rank\": 2}, \"traceEvents\": []}",
+            "profile with ProfilerActivity.CUDA",
+        ),
+        ("rank1.json", "{\"traceEvents\": [{\"ph\": \"X\", \"cat\": \"kernel\"}]}", "has no number as `ts`"),
+    ] {
+        fs::write(root.path().join("kineto").join(name), text).unwrap();
+        let ran = program::hyperfold(root.path(), &["plan", "kineto.toml"]);
+        assert!(ran.code == 2 && ran.stderr.contains(why) && ran.stderr.contains(name), "{}", ran.stderr);
+        fs::remove_file(root.path().join("kineto").join(name)).unwrap();
+    }
+    let ran = program::hyperfold(root.path(), &["plan", "kineto.toml", "--set", "cluster.gpus=4"]);
+    // What is left is the trace of rank 0, whose group has all ranks.
+    let told = format!("{}{}", ran.stdout, ran.stderr);
+    assert!(ran.code == 0 && told.contains("one trace stands for 4 ranks"), "{told}");
+}

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hyperfold_llm::workload::export;
-use hyperfold_llm::workload::import::{ImportOptions, Imported, chakra, goal, htsim, simai};
+use hyperfold_llm::workload::import::{ImportOptions, Imported, chakra, goal, htsim, kineto, simai};
 use hyperfold_llm::workload::inspect::summary;
 use hyperfold_network::topology::parse_htsim;
 use hyperfold_network::topology::text::text_of;
@@ -20,7 +20,8 @@ fn corpus() -> Vec<Vec<u8>> {
     }
     files.sort();
     let ok = files.iter().filter(|f| f.file_name().unwrap().to_string_lossy().starts_with("ok"));
-    ok.map(|f| fs::read(f).unwrap()).collect()
+    let trace = root.join("../../fuzz/seeds/kineto/rank0.json");
+    ok.chain([&trace]).map(|f| fs::read(f).unwrap()).collect()
 }
 
 /// Traces of a small pipeline with groups: messages, collectives, compute.
@@ -54,6 +55,10 @@ fn parse_all(bytes: Vec<u8>) {
     let with_flops = ImportOptions { flops_per_s: 1_000_000, memory_bytes_per_s: 1, ..ImportOptions::default() };
     for options in [ImportOptions::default(), with_flops] {
         sound(chakra::parse("fuzz", &[("fuzz.0.et".to_string(), bytes.clone())], None, &options));
+    }
+    for ranks in [None, Some(3), Some(u32::MAX)] {
+        let options = ImportOptions { ranks, ..ImportOptions::default() };
+        sound(kineto::parse("fuzz", &[("fuzz0.json".to_string(), bytes.clone())], &options));
     }
     let Ok(text) = text_of("fuzz", bytes) else { return };
     for ranks in [None, Some(3), Some(u32::MAX)] {

@@ -34,6 +34,7 @@ fn sweep_text(inputs: &Path, name: &str, file: &Path) -> String {
         Some(WorkloadFormat::Chakra) => "chakra",
         Some(WorkloadFormat::Htsim) => "htsim",
         Some(WorkloadFormat::Goal) => "goal",
+        Some(WorkloadFormat::Kineto) => "kineto",
         None => panic!("{name}: no reader"),
     };
     // The file is for 9,216 ranks and says so nowhere: the fewest of the same shape do the same program, NVLink's part of it by its cost, on one channel.

@@ -58,7 +58,25 @@ fn latencies_of_requests_add_up() {
     let shares = ["compute_bound_share", "memory_bound_share", "launch_share", "network_share", "unused_share"];
     assert!((shares.into_iter().map(result).sum::<f64>() - 1.0).abs() < 1e-4);
     let error = &folder.column("o/results.csv", "validated_error")[0];
-    assert!(error.contains("too few to know how well such an error holds"), "{error}");
+    assert!(error.starts_with("throughput: 9 of 10 within ") && error.contains("measured in 5 tables"), "{error}");
+    assert!(error.contains("which disagree: the middle one, left out, needs "), "{error}");
+    let error = &folder.column("o/results.csv", "validated_latency_error")[0];
+    assert!(
+        error.starts_with("latency: 9 of 10 within ") && error.contains("measured in 4 tables, nearest"),
+        "{error}"
+    );
+    let (mean, p90) = (result("validated_latency_mean_error"), result("validated_latency_p90_error"));
+    assert!(0.0 < mean && mean < p90 && p90 != result("validated_p90_error"), "{mean} {p90}");
+    let header = String::from_utf8(folder.bytes("o/results.csv")).unwrap();
+    assert!(
+        header
+            .lines()
+            .next()
+            .unwrap()
+            .ends_with(",limited_by,validated_latency_error,validated_latency_mean_error,validated_latency_p90_error")
+    );
+    let printed = folder.run(&["run", "s.toml", "--out", "p", "--engine", "cpu"]).stdout;
+    assert!(printed.contains("error of simulated latencies: 9 of 10 within "), "{printed}");
     assert!(folder.column("o/results.csv", "validated_class")[0].starts_with("serving/"));
     assert_eq!(folder.column("o/results.csv", "iteration_time_ns"), [""]);
 }

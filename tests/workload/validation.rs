@@ -221,10 +221,16 @@ fn of_closed_forms(errors: &ClassErrors) -> Vec<String> {
 fn the_page_states_how_stated_errors_hold() {
     let folder = Folder::new(&[]);
     let printed = hyperfold(folder.path(), &["validate", "--coverage", "--markdown"]);
-    assert_eq!(printed.code, 0, "{}", printed.stdout);
+    // Throughputs of inference do not hold, and the command says so.
+    assert_eq!(printed.code, 3, "{}", printed.stdout);
+    assert_eq!(printed.stdout.matches(": holds").count(), 3, "{}", printed.stdout);
     let fidelity =
         fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/explanation/fidelity.md")).unwrap();
-    let lines: Vec<&str> = printed.stdout.lines().filter(|l| l.starts_with("| ") || l.ends_with(": holds")).collect();
+    let lines: Vec<&str> = printed
+        .stdout
+        .lines()
+        .filter(|l| l.starts_with("| ") || l.contains(" of their rows covered on average "))
+        .collect();
     assert!(lines.len() > 20, "{}", printed.stdout);
     for line in lines {
         assert!(fidelity.contains(line), "docs/explanation/fidelity.md lacks the line that `validate` prints:\n{line}");

@@ -9,7 +9,11 @@ use hyperfold_results::Cell;
 /// For each section: its kind, its title, and the columns that it shows.
 const SECTIONS: [(&str, &str, &[&str]); 2] = [
     ("explain_collective", "how the longest collective is carried out", &["algorithm", "protocol", "channels"]),
-    ("explain_worth", "how far such times are off measured machines", &["validated_error", "validated_class"]),
+    (
+        "explain_worth",
+        "how far such times are off measured machines",
+        &["validated_error", "validated_class", "validated_latency_error"],
+    ),
 ];
 
 /// The [`SECTIONS`] in which at least one of the two experiments has a value.

@@ -303,15 +303,15 @@ pub(super) fn collective(v: &Values) -> bool {
 }
 /// Whether it is a program that is read from a file.
 pub(super) fn imported(v: &Values) -> bool {
-    matches!(v.text(KeyId::WorkloadKind), "simai" | "chakra" | "htsim" | "goal" | "dag")
+    matches!(v.text(KeyId::WorkloadKind), "simai" | "chakra" | "htsim" | "goal" | "kineto" | "dag")
 }
 /// Whether it is a program with collectives. Connection matrices and GOAL have only messages.
 pub(super) fn collectives(v: &Values) -> bool {
-    matches!(v.text(KeyId::WorkloadKind), "model" | "collective" | "simai" | "chakra" | "dag" | "inference")
+    matches!(v.text(KeyId::WorkloadKind), "model" | "collective" | "simai" | "chakra" | "kineto" | "dag" | "inference")
 }
 /// Whether it is a program in which ranks compute.
 pub(super) fn computes(v: &Values) -> bool {
-    matches!(v.text(KeyId::WorkloadKind), "model" | "simai" | "chakra" | "goal" | "dag" | "inference")
+    matches!(v.text(KeyId::WorkloadKind), "model" | "simai" | "chakra" | "goal" | "kineto" | "dag" | "inference")
 }
 /// Whether the kind of each kernel is known. The slowdown beside communication depends on the kernel, and files give only durations.
 pub(super) fn overlaps(v: &Values) -> bool {

@@ -192,19 +192,19 @@ macro_rules! for_each_key {
             DctcpKKb "transport.dctcp.k_kb" stepped(0.0, 1e7, 0.001), D::Float(300.0),
                 |v| packets(v) && cc(v, "dctcp") && v.bool(KeyId::Ecn) && !(v.given(KeyId::EcnKminKb) && v.given(KeyId::EcnKmaxKb)), "marking threshold, units of 1000 B per 100 Gb/s of link rate";
 
-            WorkloadKind "workload.kind" one_of(&["model", "collective", "traffic", "flows", "simai", "chakra", "htsim", "goal", "dag", "inference"], &[]),
+            WorkloadKind "workload.kind" one_of(&["model", "collective", "traffic", "flows", "simai", "chakra", "htsim", "goal", "kineto", "dag", "inference"], &[]),
                 D::None("required"), always, "what is sent";
             Iterations "workload.iterations" int(1, 1_000_000), D::Int(1), iterates, "iterations that are measured; traffic and flow files run once";
             Warmup "workload.warmup" int(0, 1_000_000), D::Int(0), iterates, "iterations before those, simulated and left out of iteration_time_ns";
             WorkloadPath "workload.path" KeyKind::Files, D::None("required with the kinds that read a file"), |v| v.is(KeyId::WorkloadKind, "flows") || imported(v) || requests(v, "trace"),
-                "the flow file, trace of requests, SimAI workload, Chakra traces (a folder, a prefix or one .et file), htsim connection matrix, GOAL schedule, or DAG (TOML or CSV)";
+                "the flow file, trace of requests, SimAI workload, Chakra traces (a folder, a prefix or one .et file), htsim connection matrix, GOAL schedule, traces of PyTorch's profiler (a folder or one .json file), or DAG (TOML or CSV)";
 
             Pattern "workload.pattern" one_of(&["incast", "permutation", "ring", "all-to-all", "poisson", "storage"], &[]), D::None("required with kind = \"traffic\""), traffic, "who sends to whom";
             Bytes "workload.bytes" int(1, BYTES_MAX), D::Derived(derive::bytes, "1000000; with kind = \"collective\" 64000000"),
                 |v| (traffic(v) && !v.is(KeyId::Pattern, "poisson")) || collective(v),
                 "size of each flow; of storage what each client writes or reads at a time; of a collective as nccl-tests counts it: the whole buffer, of an all-gather what each rank ends with, of a dispatch or combine a rank's tokens, each counted once for each of its experts";
-            Ranks "workload.ranks" int(0, COUNT), D::Int(0), |v| traffic(v) || collective(v) || v.is(KeyId::WorkloadKind, "chakra"),
-                "GPUs that take part, from rank 0; 0: all; with chakra the ranks that a trace of one rank is repeated on";
+            Ranks "workload.ranks" int(0, COUNT), D::Int(0), |v| traffic(v) || collective(v) || matches!(v.text(KeyId::WorkloadKind), "chakra" | "kineto"),
+                "GPUs that take part, from rank 0; 0: all; with chakra and kineto the ranks that a trace of one rank is repeated on";
             FanIn "workload.fan_in" int(0, COUNT), D::Int(8), |v| pattern(v, "incast"), "senders to each receiver, drawn by lot (those in its own server use NVLink); 0: everyone else";
             Receivers "workload.receivers" int(1, COUNT), D::Int(1), |v| pattern(v, "incast"), "receivers, spread evenly from rank 0";
             Stride "workload.stride" int(1, COUNT), D::Int(1), |v| pattern(v, "ring"), "rank i sends to rank i + stride";

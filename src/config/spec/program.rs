@@ -59,7 +59,7 @@ pub enum Source {
         format: ProgramFormat,
         /// Path of the file, or of the folder or prefix that names several.
         path: PathBuf,
-        /// For Chakra: number of ranks on which the trace of one rank is repeated.
+        /// For Chakra and Kineto: number of ranks on which the trace of one rank is repeated.
         ranks: Option<u32>,
         /// Factor on bytes, millionths.
         bytes_scale_ppm: u64,
@@ -77,6 +77,8 @@ pub enum ProgramFormat {
     Htsim,
     /// GOAL files of LogGOPSim and ATLAHS.
     Goal,
+    /// Traces of PyTorch's profiler.
+    Kineto,
     /// The project's own form: ops and their dependencies.
     Dag,
 }
@@ -239,6 +241,7 @@ impl ProgramSpec {
             "chakra" => Some(ProgramFormat::Chakra),
             "htsim" => Some(ProgramFormat::Htsim),
             "goal" => Some(ProgramFormat::Goal),
+            "kineto" => Some(ProgramFormat::Kineto),
             "dag" => Some(ProgramFormat::Dag),
             _ => None,
         };

@@ -519,6 +519,7 @@ fn read_file(
         spec::ProgramFormat::Chakra => import::WorkloadFormat::Chakra,
         spec::ProgramFormat::Htsim => import::WorkloadFormat::Htsim,
         spec::ProgramFormat::Goal => import::WorkloadFormat::Goal,
+        spec::ProgramFormat::Kineto => import::WorkloadFormat::Kineto,
         spec::ProgramFormat::Dag => return Ok(read_dag(path, options.ranks)?),
     };
     let imported = import::read(path, format, options)?;

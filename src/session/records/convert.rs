@@ -131,6 +131,7 @@ fn folding(f: &FoldStats) -> FoldingRecord {
 fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> ExperimentRecord {
     let worth = Worth::of(config);
     (r.validated_error, r.validated_class) = (worth.text, worth.class);
+    let latency = worth.latency;
     (r.validated_mean_error, r.validated_p90_error, r.validated_rows) = (worth.mean, worth.p90, worth.rows);
     r.makespan = Some(Ps(o.makespan_ps));
     r.flows = Some(o.flows.len() as u64);
@@ -155,7 +156,7 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> 
         measured_iteration(&mut r, i);
     }
     if let Some(outcome) = &o.serving {
-        let figures = serving(outcome, config);
+        let figures = serving(outcome, config, latency);
         let rate = figures.output_tokens_per_s.0 as f64 / 1e6;
         let gpus: u32 = outcome.pools.iter().map(|p| p.gpus).sum();
         r.tokens_per_s = Some(rate);

@@ -7,6 +7,7 @@ use hyperfold_config::spec::{Config, Serving, Source, WorkloadSection};
 use hyperfold_host::{ExperimentOutcome, PoolOutcome, RequestOutcome, ServingOutcome};
 use hyperfold_llm::workload::serving::PoolRole;
 use hyperfold_results::{Micro, Ps, RequestRecord, ServingRecord, TimeStats, fct_stats};
+use hyperfold_validated::LatencyWorth;
 
 /// Share of time from which waiting for memory, or idling, counts as the limit.
 const LIMIT_SHARE: f64 = 0.5;
@@ -69,7 +70,7 @@ fn stats(times: impl Iterator<Item = Option<u64>>) -> TimeStats {
 
 /// Returns the columns of results.csv. Throughput is relative to the time from the first arrival to the last token. Goodput is relative to the time in which
 /// requests arrive: the last answers come after that, and would lower it more the fewer requests there are.
-pub(crate) fn serving(outcome: &ServingOutcome, config: &Config) -> ServingRecord {
+pub(crate) fn serving(outcome: &ServingOutcome, config: &Config, worth: Option<LatencyWorth>) -> ServingRecord {
     let keys = first_keys(config);
     let times: Vec<Times> = outcome.requests.iter().map(Times::of).collect();
     let first = outcome.requests.iter().map(|r| r.arrival_ps).min().unwrap_or(0);
@@ -117,7 +118,15 @@ pub(crate) fn serving(outcome: &ServingOutcome, config: &Config) -> ServingRecor
         network_share: share(network),
         unused_share: share(beside_kernels - network),
         limited_by: limited_by(pools, span),
+        validated_latency_mean: worth.as_ref().and_then(|w| w.mean).map(micro),
+        validated_latency_p90: worth.as_ref().and_then(|w| w.p90).map(micro),
+        validated_latency_error: worth.map(|w| w.text),
     }
+}
+
+/// A number of at least 0 in millionths.
+fn micro(number: f64) -> Micro {
+    Micro((number * 1e6).round() as u64)
 }
 
 /// Time of all stages of a pool together, ps.

@@ -11,6 +11,7 @@ pub mod goal;
 mod graph;
 pub mod htsim;
 mod imported;
+pub mod kineto;
 mod limits;
 pub mod simai;
 mod simai_file;
@@ -36,6 +37,8 @@ pub enum WorkloadFormat {
     Htsim,
     /// GOAL text of LogGOPSim.
     Goal,
+    /// Traces of PyTorch's profiler: a folder, or one `.json` file.
+    Kineto,
 }
 
 /// Reads a workload file of a known format.
@@ -48,6 +51,7 @@ pub fn read(path: &Path, format: WorkloadFormat, options: &ImportOptions) -> Res
         WorkloadFormat::Chakra => chakra::read(path, options),
         WorkloadFormat::Htsim => htsim::read(path, options),
         WorkloadFormat::Goal => goal::read(path, options),
+        WorkloadFormat::Kineto => kineto::read(path, options),
     }
 }
 
@@ -57,11 +61,16 @@ pub fn guess(path: &Path) -> Option<WorkloadFormat> {
         Some("et") => return Some(WorkloadFormat::Chakra),
         Some("cm") => return Some(WorkloadFormat::Htsim),
         Some("goal") => return Some(WorkloadFormat::Goal),
+        Some("json") => return Some(WorkloadFormat::Kineto),
         _ => {}
     }
     if !input::is_file(path) {
         // The path may be the prefix of `.et` files; then no file has that name.
-        return chakra::files(path).is_ok_and(|files| !files.is_empty()).then_some(WorkloadFormat::Chakra);
+        let has = |files: Result<Vec<_>, ImportError>| files.is_ok_and(|files| !files.is_empty());
+        let is_kineto = || input::is_folder(path) && kineto::files(path).is_ok_and(|files| !files.is_empty());
+        return has(chakra::files(path))
+            .then_some(WorkloadFormat::Chakra)
+            .or_else(|| is_kineto().then_some(WorkloadFormat::Kineto));
     }
     let bytes = input::read(path).ok()?;
     let text = std::str::from_utf8(&bytes).ok()?;
