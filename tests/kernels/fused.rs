@@ -1,10 +1,13 @@
 //! The fused kernel: whole runs against those of the CPU engine, with every barrier met by all invocations and no races between them.
 
-use crate::executed::{Kernels, races, with_view};
+use std::collections::BTreeMap;
+
+use crate::executed::{Kernels, WORKGROUP, races, with_view};
 use crate::support::engine::{go_on, is_final, run_cpu};
 use crate::support::{engine, gpu_graphs, random, small};
 use hyperfold_columns::OwnedTables;
 use hyperfold_config::spec::SeriesKeys;
+use hyperfold_engine::gpu::KernelParts;
 use hyperfold_host::kernel_check::cases;
 use hyperfold_host::kernel_check::difference::difference;
 use hyperfold_host::tables::build_tables::BuildOptions;
@@ -66,6 +69,35 @@ fn task_graphs_end_as_on_the_cpu() {
     {
         let g = gpu_graphs::case(seed);
         all_orders(&g.name, &gpu_graphs::tables(&g, BuildOptions::default()).tables);
+    }
+}
+
+/// Kernels that have no more parts than an experiment needs leave the bytes that kernels with all parts do, and fewer parts do not suffice.
+#[test]
+fn kernels_with_the_parts_that_experiments_need_end_as_on_the_cpu() {
+    let mut seen = BTreeMap::new();
+    for case in cases::all().into_iter().chain(cases::rare()) {
+        let parts = KernelParts::needed_by(case.tables.exps.iter());
+        let mut want = case.tables.clone();
+        run_cpu(&mut want);
+        parity(Kernels::fitting(&case.tables), &case.name, &mut case.tables.clone(), &want, Order::Forward);
+        seen.entry(parts).or_insert((case, want));
+    }
+    for (name, part) in KernelParts::singles() {
+        let (parts, (case, want)) =
+            seen.iter().find(|(parts, _)| parts.suffice_for(part)).unwrap_or_else(|| panic!("no case needs {name}"));
+        if name == "none" || name == "rccc" {
+            // No code of their own: what other controls do is not done.
+            continue;
+        }
+        let less = Kernels::with(parts.without(part), WORKGROUP);
+        let mut got = case.tables.clone();
+        let dispatched = (0..10_000).any(|_| {
+            go_on(&mut got);
+            with_view(&mut got, |t| less.run_fused(STEPS, t, KernelDispatch::of([1; 3])));
+            is_final(&got)
+        });
+        assert!(!dispatched || difference(&got, want).is_some(), "{}: ends right without {name}", case.name);
     }
 }
 
