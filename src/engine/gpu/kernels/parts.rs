@@ -5,7 +5,7 @@
 
 use std::fmt;
 
-use super::pruned::{Facts, Possible};
+use super::pruned::{KnownVariables, Possible};
 use hyperfold_columns::{Exp, cc, mode};
 
 /// Modes whose code is left out of kernels that do not need it. Each adds 290 instructions or more to the fused kernel of DCQCN (`benches/kernels.txt`).
@@ -126,9 +126,9 @@ impl KernelParts {
     }
 
     /// What is known of each experiment that kernels with these parts run: values of the private variables that `enter` sets.
-    pub(super) fn facts(self) -> Facts {
+    pub(super) fn facts(self) -> KnownVariables {
         let controls = (0..u32::BITS).filter(|control| self.controls >> control & 1 != 0).map(u64::from).collect();
-        Facts::from([
+        KnownVariables::from([
             ("exp_modes", Possible::Within(u64::from(!OPTIONAL_MODES | self.modes))),
             ("exp_cc", Possible::OneOf(controls)),
         ])

@@ -14,7 +14,7 @@ use naga::{
 };
 
 /// What is known of private variables, by name.
-pub(super) type Facts = BTreeMap<&'static str, Possible>;
+pub(super) type KnownVariables = BTreeMap<&'static str, Possible>;
 
 /// Values that an expression may have. Booleans are 0 and 1.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -80,7 +80,7 @@ impl Possible {
 /// What is known of the expressions of one function.
 struct Scope<'m> {
     module: &'m Module,
-    facts: &'m Facts,
+    facts: &'m KnownVariables,
     function: &'m Function,
     /// Values of its arguments.
     arguments: &'m [Possible],
@@ -168,7 +168,7 @@ fn local(function: &Function, pointer: Handle<Expression>) -> Option<Handle<Loca
 }
 
 /// Takes out of `module`, which is valid, what cannot be reached where `facts` hold.
-pub(super) fn prune(module: &mut Module, facts: &Facts) {
+pub(super) fn prune(module: &mut Module, facts: &KnownVariables) {
     let functions: Vec<Handle<Function>> = module.functions.iter().map(|(handle, _)| handle).collect();
     // A function stands behind those that it calls.
     for handle in functions {
@@ -182,7 +182,7 @@ pub(super) fn prune(module: &mut Module, facts: &Facts) {
     naga::compact::compact(module, naga::compact::KeepUnused::No);
 }
 
-fn pruned(module: &Module, facts: &Facts, mut function: Function) -> Function {
+fn pruned(module: &Module, facts: &KnownVariables, mut function: Function) -> Function {
     loop {
         let locals = known_locals(module, facts, &function);
         let scope = Scope { module, facts, function: &function, arguments: &[], locals };
@@ -292,7 +292,11 @@ impl Pass<'_> {
 }
 
 /// Values of the variables that naga made for `&&` and `||`, where all that is stored in one is the same. It is always stored before it is read.
-fn known_locals(module: &Module, facts: &Facts, function: &Function) -> BTreeMap<Handle<LocalVariable>, Possible> {
+fn known_locals(
+    module: &Module,
+    facts: &KnownVariables,
+    function: &Function,
+) -> BTreeMap<Handle<LocalVariable>, Possible> {
     let mut stored: BTreeMap<Handle<LocalVariable>, Vec<Handle<Expression>>> = BTreeMap::new();
     note_stores(function, &function.body, &mut stored);
     let scope = Scope { module, facts, function, arguments: &[], locals: BTreeMap::new() };
@@ -371,7 +375,7 @@ mod tests {
              @compute @workgroup_size(1) fn main() {{ mode = rows[3]; kind = rows[4]; {body} }}"
         );
         let (mut module, _) = validate(&text).unwrap_or_else(|e| panic!("{e}"));
-        let facts = Facts::from([("mode", Within(1)), ("kind", OneOf(vec![2, 3]))]);
+        let facts = KnownVariables::from([("mode", Within(1)), ("kind", OneOf(vec![2, 3]))]);
         prune(&mut module, &facts);
         naga::valid::Validator::new(naga::valid::ValidationFlags::all(), naga::valid::Capabilities::empty())
             .validate(&module)
@@ -380,7 +384,7 @@ mod tests {
     }
 
     #[test]
-    fn what_no_experiment_reaches_is_gone() {
+    fn what_no_experiment_reaches_is_removed() {
         for (body, left) in [
             ("if has(2u) { a(); } else { b(); }", vec!["b"]),
             ("if has(1u) { a(); }", vec!["has", "a"]),
@@ -405,7 +409,7 @@ mod tests {
     }
 
     #[test]
-    fn names_of_what_is_gone_keep_nothing() {
+    fn names_of_removed_code_keep_nothing() {
         let (left, module) = left_of("let x = rows[7]; if has_two() { let y = c(); if y { a(); } } rows[8] = x;");
         assert_eq!(left, [""; 0]);
         assert_eq!(module.entry_points[0].function.named_expressions.len(), 1);

@@ -128,9 +128,9 @@ impl KernelSets {
 /// Which kernels run a batch that does not go on with those in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reuse {
-    /// Those that are there and suffice.
+    /// Kernels that are there and suffice run it.
     WhatSuffices,
-    /// Those with exactly the parts that it needs.
+    /// Kernels with exactly the parts that it needs run it.
     WhatFits,
 }
 
