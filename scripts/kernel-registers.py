@@ -4,6 +4,7 @@
     scripts/kernel-registers.py                    all kernels, workgroups of 128, for sm_90 (H100, H200)
     scripts/kernel-registers.py --arch sm_100      another architecture
     scripts/kernel-registers.py --workgroup 64     another size of workgroups
+    scripts/kernel-registers.py --cc hpcc          flows under another congestion control than DCQCN; all: kernels with all parts
 
 Needs `naga` (cargo install naga-cli --version 30.0.0) and, of PyPI, nvidia-cuda-nvrtc-cu12 (pip install; Linux). The kernels' WGSL becomes Metal's language by naga, that
 becomes CUDA by this script, and NVRTC compiles it. A driver compiles SPIR-V with another front end, so figures are near those of a run and not the same: compare
@@ -61,11 +62,11 @@ def run(command, **options):
     return done.stdout
 
 
-def wgsl(workgroup, folder):
+def wgsl(workgroup, cc, folder):
     """Path of the composed kernels."""
     root = pathlib.Path(__file__).resolve().parent.parent
     path = folder / "kernels.wgsl"
-    env = dict(os.environ, HYPERFOLD_KERNELS_TO=str(path), HYPERFOLD_WORKGROUP=str(workgroup))
+    env = dict(os.environ, HYPERFOLD_KERNELS_TO=str(path), HYPERFOLD_WORKGROUP=str(workgroup), HYPERFOLD_CC=cc)
     profile = os.environ.get("HYPERFOLD_TEST_PROFILE", "checked")
     run(["cargo", "test", "--profile", profile, "--test", "kernels", "--", "--ignored", "text::"], cwd=root, env=env)
     return path
@@ -136,10 +137,11 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--arch", default="sm_90")
     parser.add_argument("--workgroup", type=int, default=128)
+    parser.add_argument("--cc", default="dcqcn")
     args = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         folder = pathlib.Path(name)
-        text, metal = wgsl(args.workgroup, folder), folder / "kernels.metal"
+        text, metal = wgsl(args.workgroup, args.cc, folder), folder / "kernels.metal"
         run(["naga", str(text), str(metal), "--metal-version", "2.4"])
         log = compiled(cuda(metal.read_text(), args.workgroup), args.arch)
     print("kernel                 registers  spill stores  spill loads  stack bytes")

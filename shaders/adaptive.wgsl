@@ -3,7 +3,7 @@
 
 // Whether switches choose the egress ports of data packets.
 fn is_adaptive() -> bool {
-    return HAS_RARE_PARTS && has_mode(MODE_ADAPTIVE);
+    return has_mode(MODE_ADAPTIVE);
 }
 
 // Where data packet `p`, which has reached a switch, may go on: the first port of its choice at `place`. If that is the only one, the packet takes it.

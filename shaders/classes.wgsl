@@ -5,7 +5,7 @@ const MAX_CLASSES: u32 = META_CLASS_MASK + 1u;
 
 // Whether the experiment has several traffic classes.
 fn has_classes() -> bool {
-    return HAS_RARE_PARTS && has_mode(MODE_CLASSES);
+    return has_mode(MODE_CLASSES);
 }
 
 // Traffic class of a packet or pause frame.

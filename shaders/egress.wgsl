@@ -89,7 +89,7 @@ fn start_next(port: u32, event: EventKey, joint: bool) {
     var wire: u32;
     // Control packets must not starve data. The count is below the limit where there are pauses.
     let both_wait = held.frame_head != NONE && held.q_head != NONE;
-    let data_first = HAS_RARE_PARTS && both_wait && ports[port_base + port].pausing >= CONTROL_TURNS;
+    let data_first = has_port_queues() && both_wait && ports[port_base + port].pausing >= CONTROL_TURNS;
     if data_first {
         ports[port_base + port].pausing = 0u;
     }

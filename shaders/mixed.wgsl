@@ -19,7 +19,7 @@ const TIMEOUT_PENALTY: u32 = 15u;
 
 // Whether senders choose entropies again and walk over the others, with penalties.
 fn is_mixed() -> bool {
-    return HAS_RARE_PARTS && has_modes(MODE_MIXED);
+    return has_modes(MODE_MIXED);
 }
 
 // First word of the entropies of queue pair `f`.

@@ -37,11 +37,15 @@ fn nic(n: u32, end: u64) {
                 start_flow(n, next);
             }
             default: {
-                may_send_now = due(n, next.t);
+                if HAS_TASKS {
+                    may_send_now = due(n, next.t);
+                }
             }
         }
         set_window(n);
-        drain(n, next.t);
+        if HAS_TASKS {
+            drain(n, next.t);
+        }
         if may_send_now {
             kick(n, next);
         }

@@ -3,7 +3,7 @@
 
 // Whether the egress ports of the experiment have queues of their own.
 fn has_port_queues() -> bool {
-    return HAS_RARE_PARTS && has_mode(MODE_PORT_QUEUES);
+    return has_mode(MODE_PORT_QUEUES);
 }
 
 // Takes in packet `p` of `wire` bytes, which arrives at egress `port` at time `now`.

@@ -36,10 +36,10 @@ fn reset_cc(n: u32, f: u32) {
     } else {
         flow_tx[tx].win = max(flow_tx[tx].window, 1lu);
     }
-    if HAS_RARE_PARTS && exp_cc == CC_NSCC {
+    if exp_cc == CC_NSCC {
         nscc_reset(n, f);
     }
-    if HAS_RARE_PARTS && exp_cc == CC_RCCC {
+    if exp_cc == CC_RCCC {
         // Credit alone limits it, and no path is kept to choose it again.
         flow_tx[tx].win = NEVER;
         flow_tx[tx].alpha = 0lu;

@@ -83,7 +83,7 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
             default: {
             }
         }
-        if HAS_RARE_PARTS && exp_cc == CC_NSCC {
+        if exp_cc == CC_NSCC {
             let last_hop = (meta_word & META_LAST_HOP) != 0u;
             nscc_on_answer(n, f, uec_news, RoundTrip(rtt, cnp, nack, last_hop), event.t);
         }

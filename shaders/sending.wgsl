@@ -113,7 +113,7 @@ fn send_data(n: u32, f: u32, event: EventKey) -> Sending {
         path += chosen * flow_tx[tx].path_len;
     } else if n_paths > 1u && !is_adaptive() {
         var chosen: u32;
-        if HAS_RARE_PARTS && has_mode(MODE_REPS) {
+        if has_mode(MODE_REPS) {
             chosen = next_entropy(tx);
             meta_word |= chosen << META_ENTROPY_SHIFT;
         } else {

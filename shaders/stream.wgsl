@@ -7,12 +7,12 @@ fn takes_any_order() -> bool {
 
 // Whether receivers and senders are those of Ultra Ethernet, which take packets in any order too.
 fn is_uec() -> bool {
-    return HAS_RARE_PARTS && has_mode(MODE_UEC);
+    return has_mode(MODE_UEC);
 }
 
 // Whether senders need credit from their receivers.
 fn takes_credit() -> bool {
-    return HAS_RARE_PARTS && has_mode(MODE_CREDIT);
+    return has_mode(MODE_CREDIT);
 }
 
 // Bytes of a full packet on the wire.

@@ -20,7 +20,9 @@ use super::{say, table};
 use hyperfold_base::budget;
 use hyperfold_columns::{OwnedTables, Tables, status};
 use hyperfold_config::sweep::{self, Experiment, SetOverrides, Sweep};
-use hyperfold_engine::gpu::{self, DeviceChoice, DeviceTimes, GpuDevice, GpuEngine, Mode, SoftwarePolicy, host, open};
+use hyperfold_engine::gpu::{
+    self, DeviceChoice, DeviceTimes, GpuDevice, GpuEngine, KernelParts, Mode, SoftwarePolicy, host, open,
+};
 use hyperfold_engine::{cpu, grow, packet_hops};
 use hyperfold_host::prepare;
 
@@ -272,12 +274,13 @@ fn measure<'a>(
     mode: Mode,
     workgroup: u32,
 ) -> anyhow::Result<Line<'a>> {
+    let mut batch: Vec<OwnedTables> =
+        (0..experiments).map(|k| variants.before[k % variants.before.len()].clone()).collect();
+    engine.fix_parts(Some(KernelParts::needed_by(batch.iter().map(|t| &t.exps[0]))));
     // A step of one experiment compiles what is not compiled yet.
     let clock = Instant::now();
     OwnedTables::with_views(&mut [variants.before[0].clone()], |batch| gpu::measure(engine, batch, mode, 1))?;
     let compile_s = clock.elapsed().as_secs_f64();
-    let mut batch: Vec<OwnedTables> =
-        (0..experiments).map(|k| variants.before[k % variants.before.len()].clone()).collect();
     let counts = |batch: &mut [OwnedTables]| {
         OwnedTables::with_views(batch, |batch| -> (u64, u64) {
             (batch.iter().map(packet_hops).sum(), batch.iter().map(|t| t.exps[0].steps).sum())

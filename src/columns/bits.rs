@@ -136,6 +136,17 @@ pub mod cc {
     pub const NSCC: u32 = 10;
     /// No window: credit from receivers alone limits senders (RCCC of the UEC specification 1.0, 2025).
     pub const RCCC: u32 = 11;
+    /// Every control with its name, which kernels have in capitals behind `CC_`.
+    pub const ALL: [(&str, u32); 8] = [
+        ("none", NONE),
+        ("dcqcn", DCQCN),
+        ("hpcc", HPCC),
+        ("timely", TIMELY),
+        ("dctcp", DCTCP),
+        ("swift", SWIFT),
+        ("nscc", NSCC),
+        ("rccc", RCCC),
+    ];
 }
 
 /// Packet kinds, bits 16..18 of [`Packet::meta`](super::rows::Packet::meta).

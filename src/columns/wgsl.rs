@@ -161,7 +161,7 @@ pub fn constants() -> String {
     module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS, FRESH_QP, NS3_LOSS, SELECTIVE, IN_TURN, PORT_QUEUES, TRIMMING, UEC, REPS, MIXED, CREDIT, ADAPTIVE, CLASSES);
     module!(out, "MIXED", mixed: PENALTY_WORDS, KEPT, KEPT_WORDS, WORDS);
     module!(out, "PSN", psn: OFFSET_SHIFT, BYTE_MASK, WANT_MASK);
-    module!(out, "CC", cc: NONE, DCQCN, HPCC, TIMELY, DCTCP, SWIFT, NSCC, RCCC);
+    cc::ALL.iter().for_each(|(name, control)| constant(&mut out, &format!("CC_{}", name.to_uppercase()), *control));
     module!(out, "KIND", kind: DATA, ACK, NACK, FRAME);
     module!(out, "META", meta: WIRE_MASK, KIND_SHIFT, KIND_MASK, MARKED, CNP, RESUME, PULL, ASKS, LAST_HOP, TRIMMED, ENTROPY_SHIFT, INT_SHIFT, INT_MASK, CLASS_SHIFT, CLASS_MASK, ANSWERED);
     module!(out, "QP", qp: FINISHED, STARTED, A_SEEN, D_SEEN, CREATED, CWR, QUEUED, RISING, ARMED);

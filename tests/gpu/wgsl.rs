@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use hyperfold_columns::TABLES;
 use hyperfold_columns::wgsl::column;
-use hyperfold_engine::gpu::source::KernelParts;
+use hyperfold_engine::gpu::KernelParts;
 use hyperfold_engine::gpu::{rates, source};
 use hyperfold_engine::systems::SYSTEMS;
 

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use hyperfold_engine::gpu::source::KernelParts;
+use hyperfold_engine::gpu::KernelParts;
 use hyperfold_engine::gpu::{rates, source};
 use naga::valid::{FunctionInfo, ModuleInfo};
 use naga::{

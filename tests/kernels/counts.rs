@@ -4,8 +4,9 @@ use std::fmt::Write;
 use std::path::Path;
 
 use crate::executed::{Kernels, with_view};
-use hyperfold_columns::{OwnedTables, TABLES, status};
+use hyperfold_columns::{OwnedTables, TABLES, cc, status};
 use hyperfold_config::sweep::{self, SetOverrides};
+use hyperfold_engine::gpu::KernelParts;
 use hyperfold_engine::systems::SYSTEMS;
 use hyperfold_engine::{grow, packet_hops};
 use hyperfold_host::kernel_check::difference::difference;
@@ -172,21 +173,41 @@ fn by_table(all: &[Sums]) -> String {
     out
 }
 
-/// All figures: a line a workload, a line a table.
+/// Instructions of the fused kernel: with all parts, with each control alone, and what every other part adds to DCQCN.
+fn instructions() -> String {
+    let count = |parts: KernelParts| Kernels::with(parts, LANES).fused.n_instructions();
+    let mut out = format!("instructions of the fused kernel\n{:<27} {:>6}\n", "all parts", count(KernelParts::ALL));
+    let singles = KernelParts::singles();
+    let is_control = |name: &str| cc::ALL.iter().any(|(control, _)| *control == name);
+    let dcqcn = singles.iter().find(|(name, _)| name == "dcqcn").expect("a control").1;
+    let controls = singles.iter().filter(|(name, _)| is_control(name));
+    let all_controls = controls.clone().fold(KernelParts::NONE, |sum, (_, part)| sum.and(*part));
+    let _ = writeln!(out, "{:<27} {:>6}", "all controls", count(all_controls));
+    for (name, part) in controls {
+        let _ = writeln!(out, "{name:<27} {:>6}", count(*part));
+    }
+    for (name, part) in singles.iter().filter(|(name, _)| !is_control(name)) {
+        let _ = writeln!(out, "{:<27} {:>6}", format!("dcqcn, {name}"), count(dcqcn.and(*part)));
+    }
+    out
+}
+
+/// All figures: a line a workload, a line a table, then sizes of the code.
 fn figures() -> String {
-    let kernels = Kernels::wide(LANES);
     let mut out = format!("{HEADER}\n");
     let mut all = Vec::new();
     for (name, steps, cluster, workload, controls) in WORKLOADS {
         for cc in controls {
-            let sums = count(&kernels, tables(cluster, workload, cc), steps);
+            let t = tables(cluster, workload, cc);
+            let kernels = Kernels::with(KernelParts::needed_by(t.exps.iter()), LANES);
+            let sums = count(&kernels, t, steps);
             assert!(sums.hops > 1000, "{name}: {} packet-hops", sums.hops);
             out.push_str(&sums.line(&format!("{name}, {cc}")));
             all.push(sums);
         }
     }
     out.push_str(&by_table(&all));
-    let _ = writeln!(out, "instructions of the fused kernel: {}", kernels.fused.n_instructions());
+    out.push_str(&instructions());
     out
 }
 

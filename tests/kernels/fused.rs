@@ -1,10 +1,11 @@
 //! The fused kernel: whole runs against those of the CPU engine, with every barrier met by all invocations and no races between them.
 
-use crate::executed::{Kernels, races, with_view};
+use crate::executed::{Kernels, WORKGROUP, races, with_view};
 use crate::support::engine::{go_on, is_final, run_cpu};
 use crate::support::{engine, gpu_graphs, random, small};
 use hyperfold_columns::OwnedTables;
 use hyperfold_config::spec::SeriesKeys;
+use hyperfold_engine::gpu::KernelParts;
 use hyperfold_host::kernel_check::cases;
 use hyperfold_host::kernel_check::difference::difference;
 use hyperfold_host::tables::build_tables::BuildOptions;
@@ -66,6 +67,39 @@ fn task_graphs_end_as_on_the_cpu() {
     {
         let g = gpu_graphs::case(seed);
         all_orders(&g.name, &gpu_graphs::tables(&g, BuildOptions::default()).tables);
+    }
+}
+
+/// Kernels that have no more parts than an experiment needs leave the bytes that kernels with all parts do.
+#[test]
+fn kernels_with_the_parts_that_experiments_need_end_as_on_the_cpu() {
+    let mut covered = KernelParts::NONE;
+    for case in cases::all().into_iter().chain(cases::rare()) {
+        covered = covered.and(KernelParts::needed_by(case.tables.exps.iter()));
+        let mut want = case.tables.clone();
+        run_cpu(&mut want);
+        parity(Kernels::fitting(&case.tables), &case.name, &mut case.tables.clone(), &want, Order::Forward);
+    }
+    for (name, part) in KernelParts::singles() {
+        assert!(covered.suffice_for(part), "no case needs {name}");
+    }
+}
+
+/// The test before would find a part that is missing. Of controls alone: without other parts a kernel may never end.
+#[test]
+fn without_the_code_of_its_control_an_experiment_ends_otherwise() {
+    for (name, part) in KernelParts::singles() {
+        let is_of = |case: &cases::KernelCase| case.name == format!("{name} with marks");
+        let Some(case) = cases::all().into_iter().find(is_of).filter(|_| name != "none") else { continue };
+        let mut want = case.tables.clone();
+        run_cpu(&mut want);
+        let less = Kernels::with(KernelParts::needed_by(case.tables.exps.iter()).without(part), WORKGROUP);
+        let mut got = case.tables.clone();
+        while !is_final(&got) {
+            go_on(&mut got);
+            with_view(&mut got, |t| less.run_fused(STEPS, t, KernelDispatch::of([1; 3])));
+        }
+        assert!(difference(&got, &want).is_some(), "{}: ends the same without {name}", case.name);
     }
 }
 

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use hyperfold_base::printable::one_line;
 
-use super::source::SourceError;
+use super::kernels::source::SourceError;
 
 /// Time that one submission of compiled kernels may take before the device counts as hung. A dispatch is sized to take 50 ms; the first one of a
 /// large network may take seconds in software, and a minute where other programs use the device or the cores. A longer wait finds a hung device later, a

@@ -8,18 +8,17 @@ use std::time::Duration;
 use super::device::GpuDevice;
 use super::device_tables::Resident;
 use super::faults::{Faults, RunError};
-use super::kernels::{EntryPoint, Kernels};
+use super::kernels::{EntryPoint, KernelParts, KernelSets, Kernels, source};
 use super::pack::DeviceLimits;
 use super::rates::DeviceRates;
 use super::slab::Slab;
-use super::source::{self, KernelParts};
 use crate::grow::TooManyPackets;
 use crate::is_final;
 use crate::systems::{RunCondition, SYSTEMS, SystemRows};
 use hyperfold_columns::{Exp, Tables};
 
 /// How steps are dispatched to the device.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Mode {
     /// One workgroup per experiment, many steps per dispatch: for many experiments.
     Fused,
@@ -99,9 +98,7 @@ pub struct GpuEngine {
     pub(super) device: wgpu::Device,
     pub(super) queue: wgpu::Queue,
     pub(super) faults: Faults,
-    pub(super) kernels: Kernels,
-    /// Kernels with other parts, for batches that need these.
-    other_kernels: Option<Kernels>,
+    pub(super) kernels: KernelSets,
     /// Batch sizes that the device allows, and those that the caller allows.
     device_limits: DeviceLimits,
     pub(super) batch_limits: DeviceLimits,
@@ -147,7 +144,8 @@ impl GpuEngine {
         }
         let faults = Faults::watch(&device);
         let workgroup = workgroup.min(limits.max_compute_invocations_per_workgroup);
-        let kernels = Kernels::new(&device, &faults, workgroup, KernelParts::USUAL)?;
+        let kernels = KernelSets::new(&device, &faults, workgroup);
+        faults.check()?;
         let batch_limits = DeviceLimits {
             table_bytes: limits.max_storage_buffer_binding_size.min(limits.max_buffer_size),
             total_bytes: u64::MAX,
@@ -161,7 +159,6 @@ impl GpuEngine {
             queue,
             faults,
             kernels,
-            other_kernels: None,
             device_limits: batch_limits,
             batch_limits,
             work,
@@ -199,12 +196,14 @@ impl GpuEngine {
         packet_limit: u64,
         go_on: &mut dyn FnMut(&DispatchProgress) -> bool,
     ) -> Result<Report, RunError> {
+        self.kernels.expect_new_batch();
         let slabs = std::mem::take(&mut self.slabs);
         let whole = std::mem::replace(&mut self.whole_tables, true);
         let ran = self.go_on(experiments, mode, packet_limit, go_on);
         let home = ran.and_then(|report| self.bring_home(experiments, |_| true).map(|()| report));
         self.whole_tables = whole;
         self.slabs = slabs;
+        self.kernels.expect_new_batch();
         home
     }
 
@@ -234,11 +233,12 @@ impl GpuEngine {
             EntryPoint::System(k) => SYSTEMS[k].rows,
         };
         if matches!(rows, SystemRows::Experiment | SystemRows::Clocks) {
-            self.kernels.dispatch(pass, kernel, running.len() as u32, 1);
+            self.kernels.in_use().dispatch(pass, kernel, running.len() as u32, 1);
             return;
         }
         let max_rows = running.iter().map(|&r| rows.count(&exps[r as usize])).max().unwrap_or(0);
-        self.kernels.dispatch(pass, kernel, max_rows.div_ceil(self.kernels.workgroup), running.len() as u32);
+        let groups = max_rows.div_ceil(self.kernels.workgroup());
+        self.kernels.in_use().dispatch(pass, kernel, groups, running.len() as u32);
     }
 
     /// Uploads `experiments`. Tests also use it to run single systems and compare after each of them.
@@ -259,8 +259,9 @@ impl GpuEngine {
         kernel: EntryPoint,
         experiments: Option<&mut [&mut Tables]>,
     ) -> Result<(), RunError> {
-        self.kernels.prepare(&self.device, &self.faults, kernel)?;
         let exps = resident.exps();
+        self.kernels.choose(KernelParts::needed_by(exps), exps.len())?;
+        self.prepare(kernel)?;
         let rows: Vec<u32> = (0..exps.len() as u32).collect();
         resident.set_control(&self.queue, 1, &rows);
         let mut encoder =
@@ -282,7 +283,8 @@ impl GpuEngine {
     /// # Errors
     /// It fails as [`GpuEngine::run`] does.
     pub fn compile(&mut self) -> Result<(), RunError> {
-        self.kernels.prepare(&self.device, &self.faults, EntryPoint::Fused)?;
+        self.kernels.choose(KernelParts::USUAL, 1)?;
+        self.prepare(EntryPoint::Fused)?;
         // An empty experiment: a header without rows.
         let exps = vec![<Exp as bytemuck::Zeroable>::zeroed()];
         let resident = self.upload(&[&Tables { exps: exps.into(), ..Tables::default() }])?;
@@ -291,12 +293,12 @@ impl GpuEngine {
             self.device.create_command_encoder(&wgpu::CommandEncoderDescriptor { label: Some("compile") });
         {
             let mut pass = begin(&mut encoder, &resident);
-            self.kernels.dispatch(&mut pass, EntryPoint::Fused, 1, 1);
+            self.kernels.in_use().dispatch(&mut pass, EntryPoint::Fused, 1, 1);
         }
-        self.faults.expect_compilation(self.kernels.are_cold(std::iter::once(EntryPoint::Fused)));
+        self.faults.expect_compilation(self.kernels.in_use().are_cold(std::iter::once(EntryPoint::Fused)));
         resident.submit_and_read_exps(&self.device, &self.queue, &self.faults, encoder)?;
         self.faults.expect_compilation(false);
-        self.kernels.have_run(std::iter::once(EntryPoint::Fused));
+        self.kernels.in_use_mut().have_run(std::iter::once(EntryPoint::Fused));
         Ok(())
     }
 
@@ -305,15 +307,20 @@ impl GpuEngine {
         self.faults.stop_on(stop);
     }
 
-    /// Replaces the kernels by those of a changed text. Tests show with it that wrong kernels are found.
-    ///
-    /// # Errors
-    /// It fails as [`GpuEngine::new`] does.
-    pub fn change_kernels(&mut self, change: impl FnOnce(String) -> String) -> Result<(), RunError> {
-        let (workgroup, parts) = (self.kernels.workgroup, self.kernels.parts);
-        let text = change(source::compose(workgroup, parts)?);
-        self.kernels = Kernels::of_text(&self.device, &self.faults, workgroup, parts, text)?;
-        Ok(())
+    /// Changes the text of all kernels from now on. Tests show with it that wrong kernels are found.
+    pub fn change_kernels(&mut self, change: impl Fn(String) -> String + Send + Sync + 'static) {
+        self.kernels.change_text(change);
+    }
+
+    /// Parts of the kernels that go on with `batch`.
+    pub fn parts_for(&self, batch: &[Tables]) -> KernelParts {
+        let (needed, n) = needs_of(batch);
+        self.kernels.parts_for(needed, n)
+    }
+
+    /// From now on all batches for which `parts` suffice run on kernels with these; `None`: the engine chooses again. Changes no result.
+    pub fn fix_parts(&mut self, parts: Option<KernelParts>) {
+        self.kernels.fix(parts);
     }
 
     /// Takes up the kernels that have the parts that `batch` needs.
@@ -321,16 +328,8 @@ impl GpuEngine {
     /// # Errors
     /// The device refuses them.
     pub(super) fn choose_kernels(&mut self, batch: &[Tables]) -> Result<(), RunError> {
-        let needed = KernelParts::needed_by(batch.iter().filter(|t| !is_final(t)));
-        if self.kernels.parts == needed || (self.kernels.parts.suffice_for(needed) && self.other_kernels.is_none()) {
-            return Ok(());
-        }
-        let other = match self.other_kernels.take() {
-            Some(kept) => kept,
-            None => Kernels::new(&self.device, &self.faults, self.kernels.workgroup, needed)?,
-        };
-        self.other_kernels = Some(std::mem::replace(&mut self.kernels, other));
-        Ok(())
+        let (needed, n) = needs_of(batch);
+        self.kernels.choose(needed, n)
     }
 
     /// Leaks a device that is still at work after `error`: dropping it would wait for it.
@@ -403,7 +402,8 @@ impl GpuEngine {
     }
 
     pub(super) fn prepare(&mut self, kernel: EntryPoint) -> Result<(), RunError> {
-        self.kernels.prepare(&self.device, &self.faults, kernel)
+        let kernels: &mut Kernels = self.kernels.in_use_mut();
+        kernels.prepare(&self.device, &self.faults, kernel)
     }
 
     pub(super) fn set_steps(&self, resident: &Resident, steps: u32, rows: &[u32]) {
@@ -433,10 +433,10 @@ impl GpuEngine {
         queries: Option<&wgpu::QuerySet>,
         count: u32,
     ) -> Result<Vec<u64>, RunError> {
-        self.faults.expect_compilation(self.kernels.are_cold(kernels.iter().copied()));
+        self.faults.expect_compilation(self.kernels.in_use().are_cold(kernels.iter().copied()));
         let ticks = self.submitted(encoder, queries, count)?;
         self.faults.expect_compilation(false);
-        self.kernels.have_run(kernels.iter().copied());
+        self.kernels.in_use_mut().have_run(kernels.iter().copied());
         Ok(ticks)
     }
 
@@ -468,6 +468,12 @@ impl GpuEngine {
         self.faults.read(&self.device, &staging, bytes, |bytes| ticks = bytemuck::pod_collect_to_vec(bytes))?;
         Ok(ticks)
     }
+}
+
+/// Parts that the experiments of `batch` need which have not ended, and the number of these.
+fn needs_of(batch: &[Tables]) -> (KernelParts, usize) {
+    let running: Vec<&Exp> = batch.iter().filter(|t| !is_final(t)).map(|t| &t.exps[0]).collect();
+    (KernelParts::needed_by(running.iter().copied()), running.len())
 }
 
 fn begin<'a>(encoder: &'a mut wgpu::CommandEncoder, resident: &Resident) -> wgpu::ComputePass<'a> {

@@ -38,6 +38,7 @@ pub struct DeviceTimes {
 pub fn measure(engine: &mut GpuEngine, batch: &mut [Tables], mode: Mode, steps: u32) -> Result<DeviceTimes, RunError> {
     let mut times =
         DeviceTimes { bytes: batch.iter().map(Tables::bytes).sum(), n: batch.len(), ..DeviceTimes::default() };
+    engine.choose_kernels(batch)?;
     let clock = Instant::now();
     let mut residents = Vec::new();
     for range in pack::batches(batch, &engine.batch_limits()) {

@@ -24,6 +24,7 @@ impl GpuEngine {
     /// Drops what is on the device: the next batch has other experiments.
     pub fn forget(&mut self) {
         self.slabs.clear();
+        self.kernels.expect_new_batch();
         let [there, back] = std::mem::take(&mut self.copied);
         if there > 0 {
             log::debug!("device: {there} bytes of tables copied there, {back} back");
@@ -175,7 +176,7 @@ impl GpuEngine {
         }
         self.slabs.iter().for_each(|slab| slab.resident.copy_exps(&mut encoder));
         let clock = Instant::now();
-        self.faults.expect_compilation(self.kernels.are_cold(kernels.iter().copied()));
+        self.faults.expect_compilation(self.kernels.in_use().are_cold(kernels.iter().copied()));
         self.queue.submit([encoder.finish()]);
         let mut taken = 0;
         for slab in &mut self.slabs {
@@ -184,7 +185,7 @@ impl GpuEngine {
             slab.exps = exps;
         }
         self.faults.expect_compilation(false);
-        self.kernels.have_run(kernels.iter().copied());
+        self.kernels.in_use_mut().have_run(kernels.iter().copied());
         let wall = clock.elapsed();
         log::trace!(
             "dispatch: up to {steps} steps of {} experiments in {:.6} s",

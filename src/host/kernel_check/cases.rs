@@ -2,8 +2,11 @@
 //!
 //! Layer: host. They are small, so that a device simulates them side by side in a moment.
 
+use std::collections::BTreeSet;
+
 use hyperfold_columns::{OwnedTables, Packet, PacketIdx};
 use hyperfold_engine::cpu;
+use hyperfold_engine::gpu::KernelParts;
 use hyperfold_llm::workload::tasks::TaskGraph;
 use hyperfold_network::transport::{Cc, LossRecovery, Nscc, ReceiverCredit, TrafficClass, Transport};
 
@@ -156,45 +159,101 @@ fn in_any_order(mut draft: Draft) -> Draft {
     draft
 }
 
-/// Cases of the kernels' rare parts. Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again or mixed, drops without trimming, messages of a
-/// task graph, and receiver credit with and without a window. Ports with queues of their own under another congestion control. Adaptive routing with a shared
-/// buffer, with pauses, and with queues of ports.
+/// Cases of parts of the kernels that few experiments need. Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again or mixed, drops
+/// without trimming, messages of a task graph, and receiver credit with and without a window. Ports with queues of their own under another congestion control.
+/// Adaptive routing with a shared buffer, with pauses, and with queues of ports. Traffic classes.
 pub fn rare() -> Vec<KernelCase> {
-    let mut recycling = trims();
+    let mut drafts = ultra_ethernet(Cc::Nscc);
+    drafts.extend(ultra_ethernet(Cc::Rccc));
+    drafts.extend([with_credit(trims(Cc::Nscc)), trims(Cc::Nscc).resumed_after(60), port_queues(losses(Cc::Dcqcn))]);
+    drafts.extend([any_order(Cc::Swift), pauses(Cc::Dcqcn)].map(adaptive));
+    drafts.push(weighed(adaptive(pauses(Cc::Dcqcn))));
+    drafts.extend([pauses(Cc::Dcqcn), pauses(Cc::Hpcc), any_order(Cc::Swift)].map(classed));
+    built(drafts)
+}
+
+/// Few cases for the check of kernels with these parts before a run: every kind of case that they can run, and every part of theirs in one at least.
+pub fn of(parts: KernelParts) -> Vec<KernelCase> {
+    let (mut kinds, mut covered) = (BTreeSet::new(), KernelParts::NONE);
+    let mut kept = Vec::new();
+    for (i, (kind, draft)) in (0..).zip(kinds_of_cases()) {
+        let case = draft.built(i);
+        let needed = KernelParts::needed_by(case.tables.exps.iter());
+        if parts.suffice_for(needed) && (!covered.suffice_for(needed) || !kinds.contains(&kind)) {
+            kinds.insert(kind);
+            covered = covered.and(needed);
+            kept.push(case);
+        }
+    }
+    kept
+}
+
+/// Cases of every kind, each under every congestion control.
+fn kinds_of_cases() -> Vec<(String, Draft)> {
+    let mut drafts: Vec<(String, Draft)> = Vec::new();
+    let kinds: [(&str, fn(Cc) -> Draft); 13] = [
+        ("marks", marks),
+        ("losses", losses),
+        ("pauses", pauses),
+        ("a ring", |cc| with_graph("ring", graphs::ring(9_000), cc, false)),
+        ("transfers", |cc| with_graph("transfers", graphs::transfers(6_000), cc, true)),
+        ("any order", any_order),
+        ("messages in any order", |cc| in_any_order(lossy_graph("all-to-all", graphs::all_to_all(30_000), cc))),
+        ("queues of ports", |cc| port_queues(losses(cc))),
+        ("adaptive routing", |cc| adaptive(pauses(cc))),
+        ("weighed ports", |cc| weighed(adaptive(pauses(cc)))),
+        ("adaptive routing in any order", |cc| adaptive(any_order(cc))),
+        ("classes", |cc| classed(pauses(cc))),
+        ("classes in any order", |cc| classed(any_order(cc))),
+    ];
+    for (kind, draft) in kinds {
+        // HPCC has no queues of ports.
+        let controls = CONTROLS.into_iter().filter(|cc| kind != "queues of ports" || *cc != Cc::Hpcc);
+        drafts.extend(controls.map(|cc| (kind.to_string(), draft(cc))));
+    }
+    let named = |draft: Draft| (draft.name.clone(), draft);
+    drafts.extend(variants().into_iter().map(named));
+    drafts.push(named(variants().swap_remove(2).resumed_after(60)));
+    drafts.extend([Cc::Nscc, Cc::Rccc].into_iter().flat_map(ultra_ethernet).map(named));
+    drafts.push(named(with_credit(trims(Cc::Nscc))));
+    drafts
+}
+
+/// Cases of Ultra Ethernet under one of its controls.
+fn ultra_ethernet(cc: Cc) -> Vec<Draft> {
+    let mut recycling = trims(cc);
     recycling.case.transport.recycles_paths = true;
     recycling.name += ", paths chosen again";
-    let mut dropping = trims();
+    let mut dropping = trims(cc);
     dropping.case.transport.trimming = false;
     dropping.name += ", not trimmed";
-    let mut messages = with_graph("all-to-all", graphs::all_to_all(60_000), Cc::Nscc, false);
-    messages.case.transport = trims().case.transport;
-    let mut other = losses(Cc::Dcqcn);
-    other.case.transport.port_queue_per_100g = 12_000;
-    other.name += ", queues of ports";
-    let resumed = trims().resumed_after(60);
-    let credit = ReceiverCredit { burst_packets: 20, window_packets: 30, grant_packets: 4, stretch_q16: 66_198 };
-    let mut both = trims();
-    both.case.transport.credit = Some(credit);
-    both.name += ", receiver credit";
-    let mut alone = trims();
-    (alone.case.transport.cc, alone.case.transport.credit) = (Cc::Rccc, Some(credit));
-    alone.name = name(Cc::Rccc, "with trimmed packets");
-    let mut pulled = with_graph("all-to-all", graphs::all_to_all(60_000), Cc::Nscc, false);
-    pulled.case.transport = alone.case.transport.clone();
-    pulled.name += ", receiver credit";
-    let chosen = [any_order(Cc::Swift), pauses(Cc::Dcqcn), trims()].map(adaptive);
-    let mut drafts = vec![trims(), recycling, dropping, messages, other, resumed, both, alone, pulled];
-    drafts.extend(chosen);
-    let [mut mixed, mut late] = [trims(), trims()];
+    let mut messages = with_graph("all-to-all", graphs::all_to_all(60_000), cc, false);
+    messages.case.transport = trims(cc).case.transport;
+    let [mut mixed, mut late] = [trims(cc), trims(cc)];
     for draft in [&mut mixed, &mut late] {
         (draft.case.transport.recycles_paths, draft.case.transport.spray_in_turn) = (true, true);
         draft.name += ", entropies mixed";
     }
     late.case.transport.trimming = false;
     late.name += ", not trimmed";
-    drafts.extend([mixed, late, weighed(adaptive(pauses(Cc::Dcqcn)))]);
-    drafts.extend([pauses(Cc::Dcqcn), pauses(Cc::Hpcc), any_order(Cc::Swift)].map(classed));
-    built(drafts)
+    vec![trims(cc), recycling, dropping, messages, mixed, late, adaptive(trims(cc))]
+}
+
+/// A case whose senders need credit from their receivers.
+fn with_credit(mut draft: Draft) -> Draft {
+    draft.case.transport.credit = Some(CREDIT);
+    draft.name += ", receiver credit";
+    draft
+}
+
+const CREDIT: ReceiverCredit =
+    ReceiverCredit { burst_packets: 20, window_packets: 30, grant_packets: 4, stretch_q16: 66_198 };
+
+/// A case whose egress ports have queues of their own.
+fn port_queues(mut draft: Draft) -> Draft {
+    draft.case.transport.port_queue_per_100g = 12_000;
+    draft.name += ", queues of ports";
+    draft
 }
 
 /// A case whose switches choose among its paths.
@@ -225,16 +284,17 @@ fn weighed(mut draft: Draft) -> Draft {
     draft
 }
 
-/// An incast under NSCC, whose packets find the queue of their port full.
-fn trims() -> Draft {
-    let mut case = SmallCase::incast(Cc::Nscc, LONG_FLOW);
+/// An incast under a control of Ultra Ethernet, whose packets find the queue of their port full. RCCC needs credit.
+fn trims(cc: Cc) -> Draft {
+    let mut case = SmallCase::incast(cc, LONG_FLOW);
     case.transport.loss_recovery = LossRecovery::Uec;
     case.transport.pfc = false;
     case.transport.trimming = true;
     case.transport.port_queue_per_100g = 12_000;
     case.transport.ack_interval = 4_000;
     case.transport.nscc = Nscc::of_network(6_500_000, 100_000_000_000, case.transport.payload, 0, true);
-    Draft::new(name(Cc::Nscc, "with trimmed packets"), case)
+    case.transport.credit = (cc == Cc::Rccc).then_some(CREDIT);
+    Draft::new(name(cc, "with trimmed packets"), case)
 }
 
 /// A small buffer with PFC: switches pause their neighbours, so they are processed jointly.
@@ -369,5 +429,28 @@ mod tests {
         assert!(done > 35, "{done} cases end in order");
         let grown = known(all()).iter().filter(|case| case.want.packets.len() > case.before.packets.len()).count();
         assert!(grown >= 3, "pools grew in {grown} cases");
+    }
+
+    /// Every case stands for experiments that need the same parts of the kernels.
+    #[test]
+    fn kernels_are_checked_with_cases_of_all_their_parts_and_no_others() {
+        let mut seen = BTreeSet::new();
+        for case in all().into_iter().chain(rare()) {
+            seen.insert(KernelParts::needed_by(case.tables.exps.iter()));
+        }
+        assert!(seen.len() > 30, "{}", seen.len());
+        let unions = seen.iter().zip(seen.iter().skip(3)).map(|(a, b)| a.and(*b)).collect::<Vec<_>>();
+        for parts in seen.iter().copied().chain(unions) {
+            let needed: Vec<KernelParts> =
+                of(parts).iter().map(|case| KernelParts::needed_by(case.tables.exps.iter())).collect();
+            assert!(needed.iter().all(|needed| parts.suffice_for(*needed)), "{parts}");
+            let covered = needed.into_iter().fold(KernelParts::NONE, KernelParts::and);
+            assert_eq!(covered, parts, "{covered}, not {parts}");
+        }
+        let every = of(KernelParts::ALL);
+        for case in every.into_iter().map(KnownCase::simulated) {
+            let end = case.want.exps[0].status;
+            assert!(!matches!(end, status::RUNNING | status::NEEDS_PACKETS), "{}: status {end}", case.name);
+        }
     }
 }

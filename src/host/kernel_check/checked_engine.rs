@@ -2,12 +2,12 @@
 //!
 //! Layer: host. Each kind of kernel is checked when it is first needed. A device that differs is given up as a lost one is, and leaves no result.
 
+use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
 use hyperfold_columns::Tables;
 use hyperfold_engine::fair_rates::{NumberedNetworks, RateNetwork, RateSolver};
-use hyperfold_engine::gpu::source::KernelParts;
-use hyperfold_engine::gpu::{AdapterReport, GpuEngine, Mode};
+use hyperfold_engine::gpu::{AdapterReport, GpuEngine, KernelParts, Mode};
 use hyperfold_engine::{Engine, EngineError, SliceOutcome, is_final};
 
 use super::known::KnownCase;
@@ -18,8 +18,8 @@ pub struct CheckedEngine {
     engine: GpuEngine,
     /// Adapter and driver, in words.
     adapter: String,
-    /// Whether the kernels of each mode have passed, without and with Ultra Ethernet.
-    packets_passed: [[bool; 2]; 2],
+    /// Ways of dispatching, each with the parts of the kernels that have passed.
+    packets_passed: HashSet<(Mode, KernelParts)>,
     /// Whether the kernel of fair rates has passed.
     rates_passed: bool,
     /// Fewest experiments for which rates are solved on the device.
@@ -33,7 +33,7 @@ impl CheckedEngine {
         CheckedEngine {
             engine,
             adapter: adapter_in_words(report),
-            packets_passed: [[false; 2]; 2],
+            packets_passed: HashSet::new(),
             rates_passed: false,
             fewest,
         }
@@ -41,14 +41,16 @@ impl CheckedEngine {
 
     fn check_packets(&mut self, mode: Mode, parts: KernelParts) -> Result<(), EngineError> {
         let clock = Instant::now();
-        let cases = if parts.rare { cases::rare() } else { cases::short() };
-        let known: Vec<KnownCase> = cases.into_iter().map(KnownCase::simulated).collect();
-        if let Some(wrong) = packets::run(&mut self.engine, mode, &known)?.wrong {
-            return Err(self.refusal(&format!("{}, {wrong}", packets::kernels_of(mode))));
+        let known: Vec<KnownCase> = cases::of(parts).into_iter().map(KnownCase::simulated).collect();
+        self.engine.fix_parts(Some(parts));
+        let ends = packets::run(&mut self.engine, mode, &known);
+        self.engine.fix_parts(None);
+        if let Some(wrong) = ends?.wrong {
+            return Err(self.refusal(&format!("{} with {parts}, {wrong}", packets::kernels_of(mode))));
         }
-        self.packets_passed[mode as usize][usize::from(parts.rare)] = true;
+        self.packets_passed.insert((mode, parts));
         log::info!(
-            "{}: {}, checked in {} cases against the CPU engine: the same bytes, in {:.3} s",
+            "{}: {} with {parts}, checked in {} cases against the CPU engine: the same bytes, in {:.3} s",
             self.adapter,
             packets::kernels_of(mode),
             known.len(),
@@ -98,9 +100,8 @@ impl Engine for CheckedEngine {
         stop: &(dyn Fn() -> bool + Sync),
     ) -> Result<SliceOutcome, EngineError> {
         let mode = self.engine.mode_of(batch);
-        let parts = KernelParts::needed_by(batch.iter().filter(|t| !is_final(t)));
-        let passed = self.packets_passed[mode as usize][usize::from(parts.rare)];
-        if !passed && batch.iter().any(|t| !is_final(t)) {
+        let parts = self.engine.parts_for(batch);
+        if !self.packets_passed.contains(&(mode, parts)) && batch.iter().any(|t| !is_final(t)) {
             self.check_packets(mode, parts)?;
         }
         self.engine.advance(batch, packet_limit, stop)

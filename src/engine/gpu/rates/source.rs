@@ -4,8 +4,8 @@
 
 use super::rows::LINK_WORDS;
 use crate::fair_rates::{EQUALS, MANY, MAX_PASSES, NONE, PRECISE_ROUNDS, SHARE_BITS, SLACK_SHIFT, WHOLE};
-use crate::gpu::source::MATH;
-pub use crate::gpu::source::{SourceError, validate};
+use crate::gpu::kernels::source::MATH;
+pub use crate::gpu::kernels::source::{SourceError, validate};
 use hyperfold_columns::wgsl;
 
 /// Name of the entry point.

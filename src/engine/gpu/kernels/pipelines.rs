@@ -2,8 +2,11 @@
 //!
 //! Layer: engine. Knows entry points and bindings, not the content of the tables.
 
-use super::faults::{Faults, RunError};
-use super::source::{self, KernelParts};
+use std::borrow::Cow;
+
+use super::parts::KernelParts;
+use super::source;
+use crate::gpu::faults::{Faults, RunError};
 use crate::systems::SYSTEMS;
 use hyperfold_columns::{TABLES, Table};
 
@@ -34,46 +37,16 @@ impl EntryPoint {
     }
 }
 
-/// The compiled module and the pipelines made of it so far.
-#[derive(Debug)]
-pub struct Kernels {
-    module: wgpu::ShaderModule,
-    group_layout: wgpu::BindGroupLayout,
-    layout: wgpu::PipelineLayout,
-    pipelines: [Option<wgpu::ComputePipeline>; SYSTEMS.len() + 1],
-    /// For each pipeline, whether it has run once: drivers have compiled all of it by then.
-    warm: [bool; SYSTEMS.len() + 1],
-    /// Invocations per workgroup.
-    pub workgroup: u32,
-    /// The parts that are in the module.
-    pub parts: KernelParts,
+/// How kernels of every kind bind the tables.
+#[derive(Clone, Debug)]
+pub struct KernelLayout {
+    group: wgpu::BindGroupLayout,
+    pipeline: wgpu::PipelineLayout,
 }
 
-impl Kernels {
-    /// Checks the module's text and passes it to the driver. Compiles no entry point yet.
-    ///
-    /// # Errors
-    /// The text is not valid, or the device refuses it.
-    pub fn new(device: &wgpu::Device, faults: &Faults, workgroup: u32, parts: KernelParts) -> Result<Self, RunError> {
-        Self::of_text(device, faults, workgroup, parts, source::compose(workgroup, parts)?)
-    }
-
-    /// [`Kernels::new`] with the text of the module, which has the entry points of [`source::compose`].
-    ///
-    /// # Errors
-    /// It fails as [`Kernels::new`] does.
-    pub fn of_text(
-        device: &wgpu::Device,
-        faults: &Faults,
-        workgroup: u32,
-        parts: KernelParts,
-        text: String,
-    ) -> Result<Self, RunError> {
-        source::validate(&text)?;
-        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
-            label: Some("hyperfold systems"),
-            source: wgpu::ShaderSource::Wgsl(text.into()),
-        });
+impl KernelLayout {
+    /// Makes the layout on a device.
+    pub fn new(device: &wgpu::Device) -> Self {
         let entries: Vec<wgpu::BindGroupLayoutEntry> = (0..source::N_BINDINGS as u32)
             .map(|binding| wgpu::BindGroupLayoutEntry {
                 binding,
@@ -86,16 +59,57 @@ impl Kernels {
                 count: None,
             })
             .collect();
-        let group_layout = device
+        let group = device
             .create_bind_group_layout(&wgpu::BindGroupLayoutDescriptor { label: Some("tables"), entries: &entries });
-        let layout = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
+        let pipeline = device.create_pipeline_layout(&wgpu::PipelineLayoutDescriptor {
             label: Some("tables"),
-            bind_group_layouts: &[Some(&group_layout)],
+            bind_group_layouts: &[Some(&group)],
             immediate_size: 0,
+        });
+        KernelLayout { group, pipeline }
+    }
+
+    /// The layout of the bind group that holds the tables.
+    pub fn group(&self) -> &wgpu::BindGroupLayout {
+        &self.group
+    }
+}
+
+/// The module of kernels with some parts, and the pipelines made of it so far.
+#[derive(Debug)]
+pub struct Kernels {
+    module: wgpu::ShaderModule,
+    layout: wgpu::PipelineLayout,
+    pipelines: [Option<wgpu::ComputePipeline>; SYSTEMS.len() + 1],
+    /// For each pipeline, whether it has run once: drivers have compiled all of it by then.
+    warm: [bool; SYSTEMS.len() + 1],
+    /// Invocations per workgroup.
+    pub workgroup: u32,
+    /// The parts that are in the module.
+    pub parts: KernelParts,
+}
+
+impl Kernels {
+    /// Checks the module of `text`, which has the entry points of [`source::compose`], and passes it to the driver. Compiles no entry point yet.
+    ///
+    /// # Errors
+    /// The text is not valid, or the device refuses it.
+    pub fn new(
+        device: &wgpu::Device,
+        faults: &Faults,
+        layout: &KernelLayout,
+        workgroup: u32,
+        parts: KernelParts,
+        text: &str,
+    ) -> Result<Self, RunError> {
+        let (module, _) = source::module(text, parts)?;
+        let module = device.create_shader_module(wgpu::ShaderModuleDescriptor {
+            label: Some("hyperfold systems"),
+            source: wgpu::ShaderSource::Naga(Cow::Owned(module)),
         });
         faults.check()?;
         let (pipelines, warm) = (Default::default(), Default::default());
-        Ok(Kernels { module, group_layout, layout, pipelines, warm, workgroup, parts })
+        Ok(Kernels { module, layout: layout.pipeline.clone(), pipelines, warm, workgroup, parts })
     }
 
     /// Compiles `kernel` if it is not compiled yet.
@@ -122,7 +136,8 @@ impl Kernels {
                 })
             })?;
             faults.check()?;
-            log::info!("kernel {}: compiled in {:.3} s", kernel.entry(), clock.elapsed().as_secs_f64());
+            let seconds = clock.elapsed().as_secs_f64();
+            log::info!("kernel {}: compiled in {seconds:.3} s, with {}", kernel.entry(), self.parts);
             *slot = Some(pipeline);
         }
         Ok(())
@@ -143,11 +158,6 @@ impl Kernels {
         let pipeline = self.pipelines[kernel.slot()].as_ref().expect("prepare comes before dispatch");
         pass.set_pipeline(pipeline);
         pass.dispatch_workgroups(x, y, 1);
-    }
-
-    /// The layout of the bind group that holds the tables.
-    pub fn group_layout(&self) -> &wgpu::BindGroupLayout {
-        &self.group_layout
     }
 }
 

@@ -25,7 +25,7 @@ fn condition(system: &System) -> &'static str {
         RunCondition::NewStep => " && exps[exp_row].phase == 0u",
         RunCondition::Always => "",
         RunCondition::Frames => " && frames_suffice()",
-        RunCondition::Gates => " && frames_suffice() && exps[exp_row].gate_len > 0u",
+        RunCondition::Gates => " && HAS_TASKS && frames_suffice() && exps[exp_row].gate_len > 0u",
     }
 }
 
@@ -107,7 +107,7 @@ fn step() -> String {
         for &block in &wanted[blocks.len()..] {
             let i = indent(blocks.len());
             let _ = match block {
-                RunCondition::Gates => writeln!(out, "{i}if (changes & GO_GATES) != 0u {{"),
+                RunCondition::Gates => writeln!(out, "{i}if HAS_TASKS && (changes & GO_GATES) != 0u {{"),
                 _ => writeln!(
                     out,
                     "{i}if lane == 0u {{\n{i}    decision = forward_decision();\n{i}}}
