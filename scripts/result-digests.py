@@ -105,6 +105,8 @@ SMALL = {
     "studies/ultra-ethernet-slow-links": [],
     "studies/weighed-ports": [],
     "studies/traffic-classes": [],
+    "studies/switches-that-reduce": ["job.train.bytes=1048576"],
+    "studies/kineto": [],
     "studies/classes-by-dimension": ["job.neighbour.iterations=1"],
     "studies/fabrics-1024": ["cluster.gpus=128", "workload.seq=128", "fidelity.mode=flow", "fidelity.join=collectives"],
     "studies/fabrics-16384": [],

@@ -440,8 +440,15 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
             );
             for e in &s.experiments {
                 let workload = s.config(e).unwrap().workload;
-                let of_traffic =
-                    ["flow-beside-", "spraying", "failing-links", "slow-links", "ultra-ethernet", "weighed-ports"];
+                let of_traffic = [
+                    "flow-beside-",
+                    "spraying",
+                    "failing-links",
+                    "failed-link-routing",
+                    "slow-links",
+                    "ultra-ethernet",
+                    "weighed-ports",
+                ];
                 let traffic = of_traffic.iter().any(|part| name.contains(part));
                 let jobs = matches!(
                     workload,

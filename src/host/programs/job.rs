@@ -147,6 +147,11 @@ pub(crate) fn job_of_length(
     let strict = matches!(program.source, spec::Source::Collective { .. });
     let way = intra.unwrap_or(shared_nic);
     let inside = InsideLink { rate_bps: way.rate_bps, latency_ps: way.latency_ps, by_pair: way.links > 1 };
+    let delays = SwitchDelays {
+        hop_ps: config.topology.link_delay_ps,
+        reduce_ps: net.min_delay_ps(),
+        inside_by_packets: config.cluster.nvlink_packets,
+    };
     let network = CollectiveNetwork {
         nics: &net.ranks,
         inside: (intra.is_some() || config.cluster.nvlink_packets).then_some(inside),
@@ -157,8 +162,7 @@ pub(crate) fn job_of_length(
         } else {
             config.cluster.nic_ports
         },
-        switches: (net.may_reduce && servers::reduces_packets(config))
-            .then(|| (net, SwitchDelays { hop_ps: config.topology.link_delay_ps, reduce_ps: net.min_delay_ps() })),
+        switches: (net.may_reduce && servers::reduces_packets(config)).then_some((net, delays)),
     };
     let message = Overheads::each(c.start_overhead_ps + c.work_queue_latency_ps);
     let p2p_overheads = match c.measured_overhead {

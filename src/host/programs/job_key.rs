@@ -2,6 +2,7 @@
 //!
 //! Layer: host. Reads configuration and network; `job_cache` finds jobs by their keys, `dedup` compares experiments by them.
 
+use std::collections::BTreeSet;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::estimates::worked_out::RanksWithTasks;
@@ -24,6 +25,8 @@ struct JobInputs {
     nvlink: Option<NvLink>,
     /// Links of the first server's hosts: the part of the network that cost models know. All links where switches may reduce.
     links: Vec<Link>,
+    /// Links that have failed before the beginning, where switches may reduce.
+    failed: BTreeSet<u32>,
 }
 
 /// The key of a job.
@@ -70,6 +73,7 @@ impl JobKey {
             ranks: net.ranks.iter().map(|&h| (h, server(h))).collect(),
             nvlink: net.nvlink,
             links: net.links.iter().filter(|l| whole_network || is_first_servers(l)).cloned().collect(),
+            failed: if whole_network { net.failed.clone() } else { BTreeSet::new() },
         };
         let payload_share = Some(payload_share(config, program, config.topology.link_bps)?);
         Ok(Some(JobKey { number: inputs.number(), inputs, scale_ppm, payload_share }))

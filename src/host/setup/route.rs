@@ -121,6 +121,9 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     }
     network.slow_arcs = slow_arcs(config, &network)?;
     network.may_reduce = true;
+    let outages = outages(config, &network)?;
+    let down_before = failed_before(&outages);
+    network.failed.clone_from(&down_before);
     let JoinedJobs { flows, first_qp_id, job, placed } = match (&config.workload, &config.jobs) {
         (WorkloadSection::Program(program), _) => {
             let mut job = job_cache::job(config, program, &network, described.as_ref(), ranks, &mut notes)?;
@@ -160,8 +163,6 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());
     let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());
     let mut lanes: Vec<Option<u32>> = Vec::with_capacity(flows.len());
-    let outages = outages(config, &network)?;
-    let down_before = failed_before(&outages);
     let detours = (!down_before.is_empty()).then(|| Router::avoiding(&network, &|link| down_before.contains(&link)));
     // Paths of flows that take others at first, because links have failed before.
     let mut own_paths: BTreeMap<usize, FlowPaths> = BTreeMap::new();
@@ -250,8 +251,10 @@ fn detour(
     let found = router.paths_from(flow, policy, lane).ok().filter(|paths| !crosses(paths, down));
     found.ok_or_else(|| {
         let why = format!(
-            "no path is left between rank {} and rank {} (flow {}); with a time after `down` it waits instead",
-            flow.src_rank, flow.dst_rank, flow.id
+            "no path is left between {} and {} (flow {}); with a time after `down` it waits instead",
+            router.network().rank_name(flow.src_rank),
+            router.network().rank_name(flow.dst_rank),
+            flow.id
         );
         PrepareError::Config(Conflict { job: None, key: KeyId::Outages, why })
     })

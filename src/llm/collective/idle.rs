@@ -81,6 +81,8 @@ pub struct SwitchDelays {
     pub hop_ps: u64,
     /// Time in ps between a switch and the part of it that reduces, and from the last arrival there until the sum leaves.
     pub reduce_ps: u64,
+    /// Whether packets carry what stays inside servers. Then connections of a GPU take turns, and none waits for all of another.
+    pub inside_by_packets: bool,
 }
 
 /// Maximum number of transfers of a schedule whose overheads are fitted. Larger schedules use NCCL's latencies unchanged. Our choice: a fit of so many takes
@@ -171,6 +173,7 @@ impl IdleMachine<'_> {
                     // NICs serve connections in turn: what is spread does not wait for all that is still to be summed.
                     let link_end = match t.to >= schedule.n {
                         true => u32::MAX - u32::from(t.channel),
+                        false if delays.inside_by_packets && !by_switch => u32::MAX - u32::from(t.channel),
                         false if link.by_pair || by_switch => t.to,
                         false => u32::MAX,
                     };

@@ -2,6 +2,8 @@
 //!
 //! Layer: topology. Generators and file readers produce it, and all layers below use it.
 
+use std::collections::BTreeSet;
+
 use hyperfold_base::units::{BPS_PER_MBPS, MAX_RATE_BPS};
 
 /// Index of a node in [`Network::nodes`].
@@ -106,6 +108,8 @@ pub struct Network {
     pub slow_arcs: Vec<SlowArc>,
     /// Whether switches may reduce what is simulated packet by packet. Then reducers are added where collectives need them.
     pub may_reduce: bool,
+    /// Links that have failed before the experiment begins, by index. Trees of switches that reduce avoid them.
+    pub failed: BTreeSet<u32>,
     /// Nodes of reducers, in the order in which they were added, with the switches that they belong to.
     pub reducers: Vec<(NodeIdx, Reducer)>,
 }
@@ -200,6 +204,14 @@ impl Network {
         self.ranks.get(rank).copied().or_else(|| self.reducers.get(rank - self.ranks.len()).map(|&(node, _)| node))
     }
 
+    /// A rank for messages: `rank 3`, or the name of a reducer.
+    pub fn rank_name(&self, rank: u32) -> String {
+        match self.host_of(rank) {
+            Some(node) if rank as usize >= self.ranks.len() => self.names()[node as usize].clone(),
+            _ => format!("rank {rank}"),
+        }
+    }
+
     /// Smallest delay of a link that packets cross, in ps; 1 if there is none.
     pub fn min_delay_ps(&self) -> u64 {
         self.links.iter().filter(|l| self.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1)
@@ -260,6 +272,13 @@ impl Network {
             out[l.a as usize].push(2 * i as ArcIdx);
             out[l.b as usize].push(2 * i as ArcIdx + 1);
         }
+        out
+    }
+
+    /// Like [`Network::out_arcs`], without those of links that have failed.
+    pub fn working_arcs(&self) -> Vec<Vec<ArcIdx>> {
+        let mut out = self.out_arcs();
+        out.iter_mut().for_each(|arcs| arcs.retain(|arc| !self.failed.contains(&(arc / 2))));
         out
     }
 

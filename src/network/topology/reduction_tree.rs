@@ -19,7 +19,7 @@ fn fabric_switches(net: &Network, out: &[Vec<ArcIdx>], host: NodeIdx) -> Vec<Nod
     far.filter(|&node| is_fabric_switch(net, node)).collect()
 }
 
-/// Number of links from a host to switches of the fabric. `out`: [`Network::out_arcs`].
+/// Number of links from a host to switches of the fabric. `out`: [`Network::working_arcs`].
 pub fn fabric_ports(net: &Network, out: &[Vec<ArcIdx>], host: NodeIdx) -> usize {
     fabric_switches(net, out, host).len()
 }
@@ -56,7 +56,7 @@ fn distances(net: &Network, out: &[Vec<ArcIdx>], from: NodeIdx) -> Vec<u32> {
 /// A tree for the data of `hosts`, each by its port number `port`, counted around. Its root is as near to the farthest leaf as any switch is, then as near to
 /// all together; of equal ones number `spread` is taken, counted around, so that the trees of several communicators lie apart.
 ///
-/// `out`: [`Network::out_arcs`]. `None`: a host is linked to no switch of the fabric, or two hosts do not reach each other.
+/// `out`: [`Network::working_arcs`]. `None`: a host is linked to no switch of the fabric, or two hosts do not reach each other.
 pub fn reduction_tree(
     net: &Network,
     out: &[Vec<ArcIdx>],

@@ -19,6 +19,9 @@ const MAX_PIECES: u64 = 256;
 /// Transfers of a schedule that are aimed at, at most. Our choice: planning so many takes about a second.
 const MAX_TRANSFERS: u64 = 1 << 20;
 
+/// Pieces of a part at most where `workload.chunk_kib` says their size. Our choice: planning and simulating take time for each.
+const MAX_GIVEN_PIECES: u64 = 1024;
+
 /// Fewest pieces into which the limit on transfers cuts the data of a member.
 const MIN_PIECES: u64 = 16;
 
@@ -35,11 +38,17 @@ pub(crate) struct GroupSwitches {
 }
 
 impl GroupSwitches {
-    /// Payload of a message for a collective of so many bytes, where NCCL would take `chunk_bytes`.
-    pub(crate) fn chunk_bytes(&self, bytes: u64, chunk_bytes: u64) -> u64 {
+    /// Payload of a message for a collective of so many bytes: `given`, or what suits where NCCL would take `chunk_bytes`. Not less than what keeps the number of
+    /// messages within bounds.
+    pub(crate) fn chunk_bytes(&self, bytes: u64, given: Option<u64>, chunk_bytes: u64) -> u64 {
         let part_bytes = bytes.div_ceil(self.parts);
-        let pieces = (MAX_TRANSFERS / (self.parts * self.transfers_a_piece).max(1)).clamp(MIN_PIECES, MAX_PIECES);
-        chunk_bytes.min(MIN_CHUNK).max(part_bytes.div_ceil(pieces)).max(1)
+        let pieces =
+            |at_most: u64| (MAX_TRANSFERS / (self.parts * self.transfers_a_piece).max(1)).clamp(MIN_PIECES, at_most);
+        match given {
+            Some(given) => given.max(part_bytes.div_ceil(pieces(MAX_GIVEN_PIECES))),
+            None => chunk_bytes.min(MIN_CHUNK).max(part_bytes.div_ceil(pieces(MAX_PIECES))),
+        }
+        .max(1)
     }
 }
 
@@ -106,7 +115,7 @@ pub(crate) fn group_switches(
         if servers.len() < 2 {
             return Ok(None);
         }
-        let out = net.out_arcs();
+        let out = net.working_arcs();
         for place in 0..places {
             let hosts: Vec<NodeIdx> = servers.iter().map(|own| host(own[place])).collect();
             let ports = fabric_ports(net, &out, hosts[0]);

@@ -260,6 +260,8 @@ impl<'a> ClusterPlanner<'a> {
                 Algorithm::Direct
             }
             Algorithm::Auto => choice.algorithm,
+            // No switch between servers takes part.
+            Algorithm::InNetwork if placement.nodes() == 1 && system.nvls => Algorithm::Nvls,
             fixed => fixed,
         };
         let inside = placement.nodes() == 1 && self.network.inside_analytic;
@@ -293,7 +295,16 @@ impl<'a> ClusterPlanner<'a> {
             self.longest = Some(LongestCollective { algorithm, protocol: choice.protocol, channels, alone_ps });
         }
         let chunk = match &switches {
-            Some(switches) => switches.chunk_bytes(asked.bytes, choice.chunk_bytes),
+            Some(switches) => {
+                let bytes = switches.chunk_bytes(asked.bytes, c.chunk_bytes, choice.chunk_bytes);
+                if c.chunk_bytes.is_some_and(|given| given < bytes) {
+                    self.notes.insert(format!(
+                        "workload.chunk_kib: {} bytes by switches that reduce go in pieces of {bytes} bytes, as smaller ones would be too many messages",
+                        asked.bytes
+                    ));
+                }
+                bytes
+            }
             None if algorithm == Algorithm::Nvls => choice.chunk_bytes.max(NVLS_CHUNK),
             None => choice.chunk_bytes,
         };
@@ -306,7 +317,7 @@ impl<'a> ClusterPlanner<'a> {
         }
         let options = ScheduleOptions {
             channels: c.channels.unwrap_or(choice.channels).min(u32::from(u16::MAX)) as u16,
-            chunk_bytes: c.chunk_bytes.unwrap_or(chunk),
+            chunk_bytes: if switches.is_some() { chunk } else { c.chunk_bytes.unwrap_or(chunk) },
             root: 0,
             shares: asked.shares,
             own_links: self.network.inside.is_some_and(|link| link.by_pair),
@@ -366,8 +377,9 @@ impl<'a> ClusterPlanner<'a> {
         found
             .map_err(|why| {
                 self.notes.insert(format!(
-                    "{:?} by {algorithm:?} takes the time of an idle cluster and sends no packets: {why}",
-                    asked.op
+                    "{:?} by {} takes the time of an idle cluster and sends no packets: {why}",
+                    asked.op,
+                    algorithm.name()
                 ))
             })
             .ok()

@@ -90,12 +90,12 @@ pub(crate) fn network_changes(
     let ChangeList { changes, without_way } = changes_of(net, outages, reroute_ps, &routed, crossing.policy);
     if let Some(&first) = without_way.first() {
         notes.push(format!(
-            "topology.outages leaves {} of {} flows without a path between their NICs for some time (first: rank {} to rank {}): they wait, and the \
+            "topology.outages leaves {} of {} flows without a path between their NICs for some time (first: {} to {}): they wait, and the \
              experiment fails if they give up after transport.rto_retries = {} timeouts without progress",
             without_way.len(),
             flows.len(),
-            flows[first].src_rank,
-            flows[first].dst_rank,
+            net.rank_name(flows[first].src_rank),
+            net.rank_name(flows[first].dst_rank),
             transport.rto_retries
         ));
     }

@@ -92,7 +92,7 @@ impl Reduction<'_> {
         }
         for (s, members) in self.grid.servers.iter().enumerate() {
             let Some(&switch) = self.switches.inside.get(s) else {
-                direct::reduce_scatter(w, members, 0, parts);
+                direct::reduce_scatter(w, members, SUMMED, parts);
                 continue;
             };
             for (p, message) in in_turn(w, parts) {
@@ -111,7 +111,7 @@ impl Reduction<'_> {
         }
         for (s, members) in self.grid.servers.iter().enumerate() {
             let Some(&switch) = self.switches.inside.get(s) else {
-                direct::all_gather(w, members, 0, parts);
+                direct::all_gather(w, members, SPREAD, parts);
                 continue;
             };
             for (p, message) in in_turn(w, parts) {
@@ -121,11 +121,15 @@ impl Reduction<'_> {
         }
     }
 
-    /// The trees of a place with their channels: one a port of a NIC, each with its part of every range.
+    /// The trees of a place with their channels: one a port of a NIC, each with its part of every range. Trees of several places may share links between
+    /// switches, so each has connections of its own: else a sum would wait for another one before it.
     fn trees(&self, place: usize) -> impl Iterator<Item = (u16, &SwitchTree, impl Fn(Range) -> Range)> {
         let trees = self.switches.trees.get(place).map_or(&[][..], Vec::as_slice);
         let n = trees.len() as u64;
-        (0u16..).zip(trees).map(move |(c, tree)| (c, tree, move |range| span(range, u64::from(c), n)))
+        (0u64..).zip(trees).map(move |(c, tree)| {
+            let channel = (place as u64 * n + c) as u16;
+            (channel, tree, move |range| span(range, c, n))
+        })
     }
 
     /// Sends `range` from each server's member of this place to its switch, and the sums up to the root.
