@@ -24,7 +24,7 @@ fn short() -> Vec<KnownCase> {
 fn with_a_fault() -> GpuEngine {
     let (right, wrong) = ("exps[exp_row].steps += 1lu;", "exps[exp_row].steps += 2lu;");
     let mut engine = gpu::engine();
-    let change = |text: String| {
+    let change = move |text: String| {
         assert!(text.contains(right), "{right}");
         text.replace(right, wrong)
     };
@@ -146,7 +146,7 @@ fn a_wrong_kernel_of_rates_is_caught() {
     let solver = engine.rates().expect("a device solves rates");
     assert_eq!(rates::first_difference(solver).unwrap_or_else(|e| panic!("{e}")), None);
     let (right, wrong) = ("(product.lo >> SHARE_BITS)", "(product.lo >> (SHARE_BITS + 1u))");
-    let change = |text: String| {
+    let change = move |text: String| {
         assert!(text.contains(right), "{right}");
         text.replace(right, wrong)
     };

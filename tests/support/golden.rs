@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
-use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind, SwitchNames};
+use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, RttWindow, Swift, Transport};
 
 use super::Case;
