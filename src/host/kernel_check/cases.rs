@@ -73,6 +73,9 @@ impl Draft {
 /// A task graph with messages of about so many bytes.
 type GraphShape = fn(u64) -> TaskGraph;
 
+/// A case under a congestion control.
+type CaseOfControl = fn(Cc) -> Draft;
+
 /// Nine cases for the check before a run: every congestion control, a loss, a pause, task graphs and gates, a resumed step.
 pub fn short() -> Vec<KernelCase> {
     let mut drafts: Vec<Draft> = CONTROLS[..4].iter().map(|&cc| marks(cc)).collect();
@@ -191,7 +194,7 @@ pub fn of(parts: KernelParts) -> Vec<KernelCase> {
 /// Cases of every kind, each under every congestion control.
 fn kinds_of_cases() -> Vec<(String, Draft)> {
     let mut drafts: Vec<(String, Draft)> = Vec::new();
-    let kinds: [(&str, fn(Cc) -> Draft); 13] = [
+    let kinds: [(&str, CaseOfControl); 13] = [
         ("marks", marks),
         ("losses", losses),
         ("pauses", pauses),

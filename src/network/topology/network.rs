@@ -220,7 +220,6 @@ impl Network {
     /// Adds a host for each reducer. Its link is as fast as all links between switch and neighbour together, and as short as the shortest of the network.
     pub fn add_reducers(&mut self, reducers: &[Reducer]) {
         let delay_ps = self.min_delay_ps();
-        let mut id = self.nodes.iter().map(|n| n.id).max().map_or(0, |id| id + 1);
         for reducer in reducers {
             let joins = |l: &&Link| {
                 [(l.a, l.b), (l.b, l.a)].contains(&(reducer.switch, reducer.neighbour)) && self.is_packet_link(l)
@@ -228,10 +227,10 @@ impl Network {
             let sum_bps: u64 = self.links.iter().filter(joins).map(|l| l.rate_bps).sum();
             let rate_bps = sum_bps.min(MAX_RATE_BPS / BPS_PER_MBPS * BPS_PER_MBPS);
             let node = self.nodes.len() as NodeIdx;
+            let id = self.nodes.last().map_or(0, |last| last.id + 1);
             self.nodes.push(Node { kind: NodeKind::Reducer, id, server: u32::MAX });
             self.links.push(Link { a: node, b: reducer.switch, rate_bps, delay_ps });
             self.reducers.push((node, *reducer));
-            id += 1;
         }
     }
 

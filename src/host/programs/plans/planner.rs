@@ -10,8 +10,8 @@ use crate::programs::plans::plan_cache::{self, FitKey, FittedSchedule, PlanKey};
 use hyperfold_config::spec;
 use hyperfold_llm::collective::{
     Algorithm, Choice, CollectiveOp, CollectiveSystem, Communicator, Env, EnvError, EqualSteps, IdleMachine,
-    InsideLink, MemberPlacement, Overheads, Protocol, ReducingSwitches, Schedule, ScheduleError, ScheduleOptions,
-    ServerInterconnect, Shape, SwitchDelays, analytic_ps, build, chunk_passes, latencies,
+    InsideLink, MemberPlacement, Overheads, Protocol, Schedule, ScheduleError, ScheduleOptions, ServerInterconnect,
+    Shape, SwitchDelays, analytic_ps, build, chunk_passes, latencies,
 };
 use hyperfold_llm::workload::lower::{Asked, CollectivePlan, Planner};
 use hyperfold_llm::workload::program::Dim;
@@ -351,7 +351,7 @@ impl<'a> ClusterPlanner<'a> {
         };
         let key = PlanKey::new(asked.op, algorithm, asked.bytes, kind, &options);
         let plan = match c.measured_overhead {
-            true => self.measured(asked, shape, environment, key, choice, options.switches, build),
+            true => self.measured(asked, shape, environment, key, choice, build),
             false => plan_cache::fitted(key, || Ok((build()?, Overheads::default()))),
         };
         let (schedule, overheads) = plan.map_err(|e: ScheduleError| e.to_string())?;
@@ -394,7 +394,6 @@ impl<'a> ClusterPlanner<'a> {
         environment: &Env,
         key: PlanKey,
         choice: Choice,
-        switches: Option<&ReducingSwitches>,
         build: impl FnOnce() -> Result<Schedule, E>,
     ) -> Result<FittedSchedule, E> {
         let (c, system) = (self.communication, self.system);
@@ -402,6 +401,7 @@ impl<'a> ClusterPlanner<'a> {
         let alone = MemberPlacement { sharing: 1, ..*placement };
         let communicator = Communicator::new(&alone, system, environment);
         let algorithm = key.algorithm;
+        let switches = key.switches.clone();
         let nics: Vec<u32> = asked.members.iter().map(|&rank| self.network.nics[rank as usize]).collect();
         let (payload, wire) = self.network.payload_share;
         let machine = IdleMachine {
@@ -413,7 +413,7 @@ impl<'a> ClusterPlanner<'a> {
             net_latency_ps: system.net_extra_ps,
             rendezvous_ps: c.rendezvous_ps,
             message_ps: c.start_overhead_ps + c.work_queue_latency_ps,
-            switches: switches.zip(self.network.switches.map(|(_, delays)| delays)),
+            switches: switches.as_ref().zip(self.network.switches.map(|(_, delays)| delays)),
         };
         let latencies = latencies(&communicator, algorithm, choice.protocol);
         let target = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
