@@ -70,6 +70,23 @@ impl CollectiveOp {
         }
     }
 
+    /// Name of the operation, as `workload.op` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            CollectiveOp::AllReduce => "all-reduce",
+            CollectiveOp::AllGather => "all-gather",
+            CollectiveOp::ReduceScatter => "reduce-scatter",
+            CollectiveOp::AllToAll => "all-to-all",
+            CollectiveOp::Broadcast => "broadcast",
+            CollectiveOp::Reduce => "reduce",
+            CollectiveOp::Barrier => "barrier",
+            CollectiveOp::Experts(exchange) => match exchange.direction {
+                ExpertDirection::Dispatch => "dispatch",
+                ExpertDirection::Combine => "combine",
+            },
+        }
+    }
+
     /// Whether every member sends to every other what is for that one alone.
     pub fn is_all_to_all(self) -> bool {
         matches!(self, CollectiveOp::AllToAll | CollectiveOp::Experts(_))

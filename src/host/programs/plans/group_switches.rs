@@ -93,7 +93,7 @@ pub(crate) fn group_switches(
     let first_places: Vec<u32> = servers[0].iter().map(|&m| place_of(m)).collect();
     let are_equal = |own: &Vec<u32>| own.iter().map(|&m| place_of(m)).eq(first_places.iter().copied());
     if !servers.iter().all(are_equal) {
-        return Err("its servers do not have the same places".to_string());
+        return Err("its servers do not have the same places; a placement that takes the same GPUs of each server has trees of switches".to_string());
     }
     let host = |m: u32| net.ranks[members[m as usize] as usize];
     let mut numbers = Numbers::default();
@@ -120,14 +120,16 @@ pub(crate) fn group_switches(
             let hosts: Vec<NodeIdx> = servers.iter().map(|own| host(own[place])).collect();
             let ports = fabric_ports(net, &out, hosts[0]);
             if hosts.iter().any(|&host| fabric_ports(net, &out, host) != ports) {
-                return Err("its NICs do not have the same number of links".to_string());
+                return Err("its NICs do not have the same number of links to switches".to_string());
             }
             // Trees of groups and places lie apart.
             let first = members[servers[0][place] as usize] as usize;
             let tree_of = |port: usize| reduction_tree(net, &out, &hosts, port, first + port);
             let of_place: Option<Vec<_>> = (0..ports).map(tree_of).collect();
             let Some(of_place) = of_place.filter(|trees| !trees.is_empty()) else {
-                return Err("no tree of switches joins its NICs".to_string());
+                return Err(
+                    "no tree of switches joins its NICs; each needs a link to a switch between servers".to_string()
+                );
             };
             let numbered = of_place.into_iter().map(|tree| SwitchTree {
                 switches: tree.switches.iter().map(|&(node, parent)| (numbers.of_fabric(node), parent)).collect(),

@@ -267,8 +267,9 @@ impl<'a> ClusterPlanner<'a> {
         let inside = placement.nodes() == 1 && self.network.inside_analytic;
         if matches!(wanted, Algorithm::Nvls | Algorithm::InNetwork) && !exists(asked.op, wanted) {
             return Err(format!(
-                "{:?} by {wanted:?} does not exist; switches reduce only for all-reduce, all-gather, reduce-scatter and barrier",
-                asked.op
+                "{} by {} does not exist; switches reduce only for all-reduce, all-gather, reduce-scatter and barrier",
+                asked.op.name(),
+                wanted.name()
             ));
         }
         if wanted == Algorithm::Nvls && !system.nvls {
@@ -377,8 +378,8 @@ impl<'a> ClusterPlanner<'a> {
         found
             .map_err(|why| {
                 self.notes.insert(format!(
-                    "{:?} by {} takes the time of an idle cluster and sends no packets: {why}",
-                    asked.op,
+                    "{} by {} takes the time of an idle cluster and sends no packets: {why}",
+                    asked.op.name(),
                     algorithm.name()
                 ))
             })
@@ -440,8 +441,9 @@ impl<'a> ClusterPlanner<'a> {
             return general;
         }
         self.notes.insert(format!(
-            "workload.algorithm: {:?} by {general:?} does not exist here; it is carried out as NCCL would",
-            asked.op
+            "workload.algorithm: {} by {} does not exist here; it is carried out as NCCL would",
+            asked.op.name(),
+            general.name()
         ));
         Algorithm::Auto
     }
