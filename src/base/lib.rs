@@ -9,6 +9,7 @@
 //! | [`printable`] | text of others made safe for a terminal, joined and shortened for a message |
 //! | [`nearest`] | what a misspelt word probably means |
 //! | [`index_list`] | lists of numbers such as `0-3,8`, read and written |
+//! | [`json_scalar`] | a value of somebody else's JSON, whatever its type |
 //! | [`linear_equations`] | small systems of equations, as least squares give them |
 //! | [`protobuf`] | messages of protocol buffers, written |
 //! | [`registries`] | names of schedulers, placements, routing policies and failure models, one line each |
@@ -22,6 +23,7 @@ pub mod budget;
 pub mod index_list;
 pub mod input;
 pub mod isolation;
+pub mod json_scalar;
 pub mod linear_equations;
 pub mod nearest;
 pub mod prefetch;

@@ -5,8 +5,9 @@
 use std::collections::BTreeMap;
 
 use super::nccl_tests::quoted;
-use super::profiler_trace::{EventArgs, Inputs, Scalar, TraceEvent, number};
+use super::profiler_trace::{EventArgs, Inputs, TraceEvent};
 use super::statistic::ProfilerStatistic;
+use hyperfold_base::json_scalar::JsonScalar;
 
 /// A matrix product: batch, m, n, k, and the type by its name in the database.
 type Product = (u64, u64, u64, u64, &'static str);
@@ -47,7 +48,7 @@ pub(super) fn kernel_rows(
 }
 
 fn id(args: &EventArgs) -> Option<u64> {
-    number(&args.external_id).filter(|x| (0.0..9e15).contains(x)).map(|x| x as u64)
+    args.external_id.number().filter(|x| (0.0..9e15).contains(x)).map(|x| x as u64)
 }
 
 /// The matrix product that an operation computes.
@@ -76,6 +77,6 @@ fn product(name: &str, args: &EventArgs) -> Option<Product> {
 }
 
 /// The dimensions, if all are whole numbers above 0.
-fn dims(value: &Inputs<Scalar>) -> Option<Vec<u64>> {
+fn dims(value: &Inputs<JsonScalar>) -> Option<Vec<u64>> {
     value.whole()?.iter().map(|d| d.as_u64().filter(|d| *d > 0)).collect()
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::kernel_rows::kernel_rows;
 use super::nccl_tests::quoted;
-use super::profiler_trace::{TraceEvent, events, number};
+use super::profiler_trace::{TraceEvent, events};
 use super::statistic::ProfilerStatistic;
 use crate::calibrate::error::CalibrateError;
 
@@ -150,9 +150,9 @@ fn collectives_csv(events: &[TraceEvent], statistic: ProfilerStatistic, file: &s
         let Some(args) = &event.args else { continue };
         let name = args.collective.as_str().unwrap_or("");
         let Some((_, op, out)) = COLLECTIVES.iter().find(|c| c.0 == name) else { continue };
-        let elements = number(if *out { &args.out_elements } else { &args.in_elements });
+        let elements = if *out { &args.out_elements } else { &args.in_elements }.number();
         let size = args.dtype.as_str().and_then(element_bytes);
-        let (Some(elements), Some(size), Some(ranks)) = (elements, size, number(&args.group_size)) else { continue };
+        let (Some(elements), Some(size), Some(ranks)) = (elements, size, args.group_size.number()) else { continue };
         let bytes = elements * size as f64;
         if (1.0..9e15).contains(&bytes) && (2.0..1e7).contains(&ranks) {
             times_of.entry((op, bytes as u64, ranks as u64)).or_default().push(event.duration_us());

@@ -9,16 +9,17 @@ use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use hyperfold_base::budget::{self, MemoryMeter};
+use hyperfold_base::json_scalar::JsonScalar;
 
 /// An event with a duration, in us.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(super) struct TraceEvent {
-    pub ph: Scalar,
-    pub cat: Scalar,
-    pub name: Scalar,
-    pub ts: Scalar,
-    pub dur: Scalar,
+    pub ph: JsonScalar,
+    pub cat: JsonScalar,
+    pub name: JsonScalar,
+    pub ts: JsonScalar,
+    pub dur: JsonScalar,
     pub args: Option<Box<EventArgs>>,
 }
 
@@ -27,96 +28,20 @@ pub(super) struct TraceEvent {
 #[serde(default)]
 pub(super) struct EventArgs {
     #[serde(rename = "External id")]
-    pub external_id: Scalar,
+    pub external_id: JsonScalar,
     #[serde(rename = "Input Dims")]
-    pub input_dims: Inputs<Inputs<Scalar>>,
+    pub input_dims: Inputs<Inputs<JsonScalar>>,
     #[serde(rename = "Input type")]
-    pub input_type: Inputs<Scalar>,
+    pub input_type: Inputs<JsonScalar>,
     #[serde(rename = "Collective name")]
-    pub collective: Scalar,
+    pub collective: JsonScalar,
     #[serde(rename = "In msg nelems")]
-    pub in_elements: Scalar,
+    pub in_elements: JsonScalar,
     #[serde(rename = "Out msg nelems")]
-    pub out_elements: Scalar,
+    pub out_elements: JsonScalar,
     #[serde(rename = "Group size")]
-    pub group_size: Scalar,
-    pub dtype: Scalar,
-}
-
-/// A number or a text. Any other JSON value becomes `Nothing`, so that an event in memory is not larger than its text.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub(super) enum Scalar {
-    #[default]
-    Nothing,
-    Whole(u64),
-    Number(f64),
-    Text(Box<str>),
-}
-
-impl Scalar {
-    pub(super) fn as_str(&self) -> Option<&str> {
-        match self {
-            Scalar::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    pub(super) fn as_u64(&self) -> Option<u64> {
-        match self {
-            Scalar::Whole(n) => Some(*n),
-            _ => None,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Scalar {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Scalar, D::Error> {
-        d.deserialize_any(ScalarVisitor)
-    }
-}
-
-struct ScalarVisitor;
-
-impl<'de> Visitor<'de> for ScalarVisitor {
-    type Value = Scalar;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Scalar, E> {
-        Ok(Scalar::Nothing)
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Scalar, E> {
-        Ok(Scalar::Whole(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Scalar, E> {
-        Ok(Scalar::Number(value as f64))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Scalar, E> {
-        Ok(Scalar::Number(value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Scalar, E> {
-        Ok(Scalar::Text(value.into()))
-    }
-
-    fn visit_unit<E>(self) -> Result<Scalar, E> {
-        Ok(Scalar::Nothing)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Scalar, A::Error> {
-        while seq.next_element::<IgnoredAny>()?.is_some() {}
-        Ok(Scalar::Nothing)
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Scalar, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Scalar::Nothing)
-    }
+    pub group_size: JsonScalar,
+    pub dtype: JsonScalar,
 }
 
 /// Number of inputs of an operation, and of dimensions of an input, that are kept. A product has three of each.
@@ -220,11 +145,11 @@ impl TraceEvent {
     }
 
     pub(super) fn start_us(&self) -> f64 {
-        number(&self.ts).unwrap_or(0.0)
+        self.ts.number().unwrap_or(0.0)
     }
 
     pub(super) fn duration_us(&self) -> f64 {
-        number(&self.dur).unwrap_or(0.0)
+        self.dur.number().unwrap_or(0.0)
     }
 
     pub(super) fn is_kernel(&self) -> bool {
@@ -234,17 +159,6 @@ impl TraceEvent {
     pub(super) fn is_operation(&self) -> bool {
         matches!(self.category(), "cpu_op" | "Operator")
     }
-}
-
-/// A number, written as a number or as text.
-pub(super) fn number(value: &Scalar) -> Option<f64> {
-    let found = match value {
-        Scalar::Text(text) => text.trim().parse().ok(),
-        Scalar::Whole(n) => Some(*n as f64),
-        Scalar::Number(x) => Some(*x),
-        Scalar::Nothing => None,
-    };
-    found.filter(|x: &f64| x.is_finite())
 }
 
 /// Events of a trace, which is an object with `traceEvents` or a list of events.

@@ -9,10 +9,8 @@ use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use crate::workload::import::{ImportError, MAX_PS, MAX_RANKS};
 use hyperfold_base::budget::{self, MemoryMeter};
+use hyperfold_base::json_scalar::JsonScalar;
 use hyperfold_base::units::PS_PER_S;
-
-/// Most characters of a list of ranks or sizes that are kept. A list of 30 ranks has 200; PyTorch shortens longer ones.
-const MAX_LIST_CHARS: usize = 1 << 16;
 
 /// A trace of one rank.
 #[derive(Debug, Default)]
@@ -176,14 +174,14 @@ impl<'de> Visitor<'de> for FileVisitor {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct DistributedInfo {
-    rank: Value,
-    world_size: Value,
+    rank: JsonScalar,
+    world_size: JsonScalar,
     pg_config: Groups,
 }
 
 impl DistributedInfo {
     fn job(self) -> JobInfo {
-        let small = |v: Value| v.whole().and_then(|n| u32::try_from(n).ok());
+        let small = |v: JsonScalar| v.whole().and_then(|n| u32::try_from(n).ok());
         JobInfo { rank: small(self.rank), world_size: small(self.world_size), groups: self.pg_config.0 }
     }
 }
@@ -195,8 +193,8 @@ struct Groups(Vec<(String, Vec<u32>)>);
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct GroupInfo {
-    pg_name: Value,
-    ranks: Value,
+    pg_name: JsonScalar,
+    ranks: JsonScalar,
 }
 
 impl<'de> Deserialize<'de> for Groups {
@@ -266,55 +264,55 @@ impl<'de> Visitor<'de> for EventsVisitor {
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Event {
-    ph: Value,
-    cat: Value,
-    name: Value,
-    ts: Value,
-    dur: Value,
-    tid: Value,
-    pid: Value,
+    ph: JsonScalar,
+    cat: JsonScalar,
+    name: JsonScalar,
+    ts: JsonScalar,
+    dur: JsonScalar,
+    tid: JsonScalar,
+    pid: JsonScalar,
     args: Option<Box<Args>>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Args {
-    stream: Value,
-    device: Value,
-    correlation: Value,
-    wait_on_stream: Value,
-    wait_on_cuda_event_record_corr_id: Value,
+    stream: JsonScalar,
+    device: JsonScalar,
+    correlation: JsonScalar,
+    wait_on_stream: JsonScalar,
+    wait_on_cuda_event_record_corr_id: JsonScalar,
     #[serde(rename = "Collective name")]
-    collective: Value,
-    dtype: Value,
+    collective: JsonScalar,
+    dtype: JsonScalar,
     #[serde(rename = "In msg nelems")]
-    in_elements: Value,
+    in_elements: JsonScalar,
     #[serde(rename = "Out msg nelems")]
-    out_elements: Value,
+    out_elements: JsonScalar,
     #[serde(rename = "In split size")]
-    in_split: Value,
+    in_split: JsonScalar,
     #[serde(rename = "Group size")]
-    group_size: Value,
+    group_size: JsonScalar,
     #[serde(rename = "Process Group Name")]
-    group_name: Value,
+    group_name: JsonScalar,
     #[serde(rename = "Process Group Ranks")]
-    group_ranks: Value,
+    group_ranks: JsonScalar,
     #[serde(rename = "Global rank start")]
-    rank_start: Value,
+    rank_start: JsonScalar,
     #[serde(rename = "Global rank stride")]
-    rank_stride: Value,
+    rank_stride: JsonScalar,
     #[serde(rename = "Src Rank")]
-    source: Value,
+    source: JsonScalar,
     #[serde(rename = "Dst Rank")]
-    target: Value,
+    target: JsonScalar,
     #[serde(rename = "Seq")]
-    sequence: Value,
+    sequence: JsonScalar,
 }
 
 impl Event {
     /// Adds the event to those that count, if it is one. The error says what it lacks.
     fn sort_into(self, events: &mut Events) -> Result<(), String> {
-        let is = |value: &Value, word: &str| value.str().is_some_and(|text| text.eq_ignore_ascii_case(word));
+        let is = |value: &JsonScalar, word: &str| value.as_str().is_some_and(|text| text.eq_ignore_ascii_case(word));
         if !is(&self.ph, "X") && !is(&self.cat, "cuda_sync") {
             return Ok(());
         }
@@ -335,9 +333,9 @@ impl Event {
             return Ok(());
         }
         let name = self.name.text();
-        let told = || format!("{} `{}`", self.cat.str().unwrap_or_default(), shortened(&name));
-        let time = |value: &Value, field: &str| {
-            value.number().filter(|x| x.is_finite()).ok_or_else(|| format!("{} has no number as `{field}`", told()))
+        let told = || format!("{} `{}`", self.cat.as_str().unwrap_or_default(), shortened(&name));
+        let time = |value: &JsonScalar, field: &str| {
+            value.number().ok_or_else(|| format!("{} has no number as `{field}`", told()))
         };
         let (ts_us, dur_us) = (time(&self.ts, "ts")?, time(&self.dur, "dur")?);
         if dur_us < 0.0 {
@@ -349,8 +347,8 @@ impl Event {
             Box::new(CommArgs {
                 kernel: shortened(&name),
                 ts_us,
-                collective: args.collective.str().map(unquoted),
-                dtype: args.dtype.str().map(unquoted),
+                collective: args.collective.as_str().map(unquoted),
+                dtype: args.dtype.as_str().map(unquoted),
                 in_elements: args.in_elements.whole(),
                 out_elements: args.out_elements.whole(),
                 in_split: args.in_split.text(),
@@ -392,110 +390,4 @@ pub(super) fn listed(text: &str) -> Option<Vec<u32>> {
         return Some(Vec::new());
     }
     inner.split(',').map(|item| item.trim().parse().ok().filter(|rank| *rank < MAX_RANKS)).collect()
-}
-
-/// A number or a text; a list of numbers is kept as text. Any other JSON value becomes `Nothing`, so that an event in memory is not larger than its text.
-#[derive(Clone, Debug, Default)]
-enum Value {
-    #[default]
-    Nothing,
-    Whole(u64),
-    Number(f64),
-    Text(String),
-}
-
-impl Value {
-    fn str(&self) -> Option<&str> {
-        match self {
-            Value::Text(text) => Some(text),
-            _ => None,
-        }
-    }
-
-    /// The text; empty if it is none.
-    fn text(&self) -> String {
-        match self {
-            Value::Text(text) => text.clone(),
-            Value::Whole(n) => n.to_string(),
-            _ => String::new(),
-        }
-    }
-
-    /// A number of at least 0 without fraction, written as a number or as text.
-    fn whole(&self) -> Option<u64> {
-        match self {
-            Value::Whole(n) => Some(*n),
-            Value::Text(text) => text.trim().parse().ok(),
-            _ => None,
-        }
-    }
-
-    fn number(&self) -> Option<f64> {
-        match self {
-            Value::Whole(n) => Some(*n as f64),
-            Value::Number(x) => Some(*x),
-            Value::Text(text) => text.trim().parse().ok(),
-            Value::Nothing => None,
-        }
-    }
-}
-
-impl<'de> Deserialize<'de> for Value {
-    fn deserialize<D: Deserializer<'de>>(d: D) -> Result<Value, D::Error> {
-        d.deserialize_any(ValueVisitor)
-    }
-}
-
-struct ValueVisitor;
-
-impl<'de> Visitor<'de> for ValueVisitor {
-    type Value = Value;
-
-    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("any value")
-    }
-
-    fn visit_bool<E>(self, _: bool) -> Result<Value, E> {
-        Ok(Value::Nothing)
-    }
-
-    fn visit_u64<E>(self, value: u64) -> Result<Value, E> {
-        Ok(Value::Whole(value))
-    }
-
-    fn visit_i64<E>(self, value: i64) -> Result<Value, E> {
-        Ok(Value::Number(value as f64))
-    }
-
-    fn visit_f64<E>(self, value: f64) -> Result<Value, E> {
-        Ok(Value::Number(value))
-    }
-
-    fn visit_str<E>(self, value: &str) -> Result<Value, E> {
-        Ok(Value::Text(value.to_string()))
-    }
-
-    fn visit_unit<E>(self) -> Result<Value, E> {
-        Ok(Value::Nothing)
-    }
-
-    fn visit_seq<A: SeqAccess<'de>>(self, mut seq: A) -> Result<Value, A::Error> {
-        let mut text = String::from("[");
-        while let Some(item) = seq.next_element::<Value>()? {
-            if text.len() < MAX_LIST_CHARS {
-                text.push_str(&item.text());
-                text.push(',');
-            }
-        }
-        if text.len() > 1 {
-            text.pop();
-        }
-        text.push(']');
-        Ok(Value::Text(text))
-    }
-
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Value, A::Error> {
-        while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
-        Ok(Value::Nothing)
-    }
 }
