@@ -2,7 +2,7 @@
 //!
 //! Layer: topology. Generators and file readers produce it, and all layers below use it.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hyperfold_base::units::{BPS_PER_MBPS, MAX_RATE_BPS};
 
@@ -220,11 +220,13 @@ impl Network {
     /// Adds a host for each reducer. Its link is as fast as all links between switch and neighbour together, and as short as the shortest of the network.
     pub fn add_reducers(&mut self, reducers: &[Reducer]) {
         let delay_ps = self.min_delay_ps();
+        let mut rates_bps: BTreeMap<(NodeIdx, NodeIdx), u64> = BTreeMap::new();
+        for link in self.links.iter().filter(|l| self.is_packet_link(l)) {
+            *rates_bps.entry((link.a.min(link.b), link.a.max(link.b))).or_default() += link.rate_bps;
+        }
         for reducer in reducers {
-            let joins = |l: &&Link| {
-                [(l.a, l.b), (l.b, l.a)].contains(&(reducer.switch, reducer.neighbour)) && self.is_packet_link(l)
-            };
-            let sum_bps: u64 = self.links.iter().filter(joins).map(|l| l.rate_bps).sum();
+            let pair = (reducer.switch.min(reducer.neighbour), reducer.switch.max(reducer.neighbour));
+            let sum_bps = rates_bps.get(&pair).copied().unwrap_or(0);
             let rate_bps = sum_bps.min(MAX_RATE_BPS / BPS_PER_MBPS * BPS_PER_MBPS);
             let node = self.nodes.len() as NodeIdx;
             let id = self.nodes.last().map_or(0, |last| last.id + 1);

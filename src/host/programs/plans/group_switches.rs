@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use hyperfold_llm::collective::{Algorithm, ReducingSwitches, Shape, SwitchTree};
 use hyperfold_llm::workload::lower::ReducingSwitch;
-use hyperfold_network::topology::{Network, NodeIdx, fabric_ports, reduction_tree};
+use hyperfold_network::topology::{ArcIdx, Network, NodeIdx, fabric_ports, reduction_tree};
 
 /// Least payload of a message to or from a switch in bytes, if the data are not less. Our choice: NCCL's chunks for NVLS have 16 to 128 KiB. SHARP reduces
 /// packet by packet, so here a piece waits longer in each switch than there.
@@ -75,13 +75,14 @@ impl Numbers {
     }
 }
 
-/// Finds the switches that reduce for the group `members`, whose places are `shape`. `nvls`: whether the switches inside servers reduce. `None`: no switch takes
+/// Finds the switches that reduce for the group `members`, whose places are `shape`. `out`: [`Network::working_arcs`]. `nvls`: whether the switches inside servers reduce. `None`: no switch takes
 /// part.
 ///
 /// # Errors
 /// Why the network's switches cannot reduce for this group, in words for the user.
 pub(crate) fn group_switches(
     net: &Network,
+    out: &[Vec<ArcIdx>],
     shape: &Shape,
     members: &[u32],
     algorithm: Algorithm,
@@ -115,16 +116,15 @@ pub(crate) fn group_switches(
         if servers.len() < 2 {
             return Ok(None);
         }
-        let out = net.working_arcs();
         for place in 0..places {
             let hosts: Vec<NodeIdx> = servers.iter().map(|own| host(own[place])).collect();
-            let ports = fabric_ports(net, &out, hosts[0]);
-            if hosts.iter().any(|&host| fabric_ports(net, &out, host) != ports) {
+            let ports = fabric_ports(net, out, hosts[0]);
+            if hosts.iter().any(|&host| fabric_ports(net, out, host) != ports) {
                 return Err("its NICs do not have the same number of links to switches".to_string());
             }
             // Trees of groups and places lie apart.
             let first = members[servers[0][place] as usize] as usize;
-            let tree_of = |port: usize| reduction_tree(net, &out, &hosts, port, first + port);
+            let tree_of = |port: usize| reduction_tree(net, out, &hosts, port, first + port);
             let of_place: Option<Vec<_>> = (0..ports).map(tree_of).collect();
             let Some(of_place) = of_place.filter(|trees| !trees.is_empty()) else {
                 return Err(

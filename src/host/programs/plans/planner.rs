@@ -2,6 +2,7 @@
 //!
 //! Layer: host. Combines configuration, topology and `collective`; knows no tables.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use hyperfold_llm::collective::{
 };
 use hyperfold_llm::workload::lower::{Asked, CollectivePlan, Planner};
 use hyperfold_llm::workload::program::Dim;
-use hyperfold_network::topology::Network;
+use hyperfold_network::topology::{ArcIdx, Network};
 
 /// NCCL's settings: as given, and for each algorithm that NCCL knows by name, restricted to it.
 #[derive(Debug)]
@@ -94,6 +95,8 @@ pub(crate) struct ClusterPlanner<'a> {
     known: HashMap<Key, CollectivePlan>,
     longest: Option<LongestCollective>,
     notes: BTreeSet<String>,
+    /// Arcs out of each node, without those of failed links; made where switches reduce.
+    working_arcs: OnceCell<Vec<Vec<ArcIdx>>>,
 }
 
 /// How the collective that takes longest is carried out.
@@ -190,6 +193,7 @@ impl<'a> ClusterPlanner<'a> {
             joined: false,
             by_chunks: false,
             depends_on_payload: false,
+            working_arcs: OnceCell::new(),
         }
     }
 
@@ -374,7 +378,8 @@ impl<'a> ClusterPlanner<'a> {
         if !exists(asked.op, algorithm) || !matches!(algorithm, Algorithm::Nvls | Algorithm::InNetwork) {
             return None;
         }
-        let found = group_switches(net, &self.shapes[shape].0, asked.members, algorithm, self.system.nvls);
+        let arcs = self.working_arcs.get_or_init(|| net.working_arcs());
+        let found = group_switches(net, arcs, &self.shapes[shape].0, asked.members, algorithm, self.system.nvls);
         found
             .map_err(|why| {
                 self.notes.insert(format!(

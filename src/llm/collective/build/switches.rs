@@ -74,14 +74,13 @@ const SPREAD: u16 = 1;
 
 /// The messages of all parts, each with the number of its part: first the first message of each part, then the second ones. So all parts progress together.
 fn in_turn(w: &ScheduleWriter, parts: &[Vec<Range>]) -> Vec<(usize, Vec<Range>)> {
-    let mut waiting: Vec<_> = parts.iter().map(|part| w.messages(part).into_iter()).collect();
-    let mut messages = Vec::new();
-    while {
-        let before = messages.len();
-        messages.extend(waiting.iter_mut().enumerate().filter_map(|(p, left)| Some((p, left.next()?))));
-        messages.len() > before
-    } {}
-    messages
+    let messages: Vec<Vec<Vec<Range>>> = parts.iter().map(|part| w.messages(part)).collect();
+    let rounds = messages.iter().map(Vec::len).max().unwrap_or(0);
+    let of_round = |i: usize| {
+        let nth = move |(p, own): (usize, &Vec<Vec<Range>>)| Some((p, own.get(i)?.clone()));
+        messages.iter().enumerate().filter_map(nth)
+    };
+    (0..rounds).flat_map(of_round).collect()
 }
 
 impl Reduction<'_> {
