@@ -100,6 +100,7 @@ SMALL = {
     "studies/spraying": [],
     "studies/failing-links": [],
     "studies/slow-links": [],
+    "studies/lossy-links": [],
     "studies/ultra-ethernet": [],
     "studies/ultra-ethernet-beside-htsim": [],
     "studies/ultra-ethernet-slow-links": [],

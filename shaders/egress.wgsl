@@ -263,14 +263,19 @@ fn egress_transmit(port: u32, p: u32, wire: u32, x: u64, event: EventKey) {
     let t = event.t + x + ports[port_base + port].delay;
     packets[packet_base + p].t = t;
     details[packet_base + p].d = stored(lineage(x + ports[port_base + port].delay, event.d));
-    if (held.peer & LINK_DOWN) != 0u {
+    if has_mode(MODE_CHANGES) && (held.peer & LINK_TROUBLE) != 0u && !reaches_peer(port, p, event.t + x) {
         drop_packet(port, p);
     } else {
         held_wire_push(p, t);
     }
 }
 
-// Drops `p`, which was on its way to egress `port`, or which `port` begins to send while its link is down. A pause frame only disappears.
+// Whether packet `p`, which the held `port` has sent by `done` over a link that is down or loses packets, reaches the port's peer.
+fn reaches_peer(port: u32, p: u32, done: u64) -> bool {
+    return (held.peer & LINK_DOWN) == 0u && !is_lost(exp_nic_len + port, p, done);
+}
+
+// Drops `p`, which was on its way to egress `port`, or which `port` sends while its link is down or loses it. A pause frame only disappears.
 fn drop_packet(port: u32, p: u32) {
     let row = port_base + port;
     // Without branches: each costs software drivers compile time.

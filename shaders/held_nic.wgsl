@@ -2,7 +2,7 @@
 // however many packets it sends and takes in a step. What only some events need stays in the row.
 
 struct HeldNic {
-    // Constants of the NIC.
+    // Constants of the NIC. The peer has the bit `LINK_LOSES` while packets get lost on the way to it.
     peer: u32,
     // Columns of its row.
     busy_until: u64,
@@ -43,8 +43,9 @@ fn hold_nic(n: u32) {
     own.in_head = wires[wire_base + n].head;
     own.in_n = wires[wire_base + n].n;
     own.in_t = clocks[clock_base + n];
-    own.out_tail = wires[wire_base + own.peer].tail;
-    own.out_n = wires[wire_base + own.peer].n;
+    let wire = wire_base + (own.peer & ~LINK_LOSES);
+    own.out_tail = wires[wire].tail;
+    own.out_n = wires[wire].n;
 }
 
 // Writes NIC `n` back.
@@ -66,8 +67,9 @@ fn let_nic_go(n: u32) {
         wires[wire_base + n].tail = NONE;
     }
     clocks[clock_base + n] = own.in_t;
-    wires[wire_base + own.peer].tail = own.out_tail;
-    wires[wire_base + own.peer].n = own.out_n;
+    let wire = wire_base + (own.peer & ~LINK_LOSES);
+    wires[wire].tail = own.out_tail;
+    wires[wire].n = own.out_n;
 }
 
 // Takes the first packet off the wire to the NIC.
@@ -83,8 +85,9 @@ fn take_arrival() -> u32 {
 fn nic_wire_push(p: u32, t: u64) {
     packets[packet_base + p].next = NONE;
     if own.out_n == 0u {
-        wires[wire_base + own.peer].head = p;
-        clocks[clock_base + own.peer] = t;
+        let peer = own.peer & ~LINK_LOSES;
+        wires[wire_base + peer].head = p;
+        clocks[clock_base + peer] = t;
     } else {
         packets[packet_base + own.out_tail].next = p;
     }

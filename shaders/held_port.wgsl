@@ -2,7 +2,7 @@
 // and written once, however many packets it sends in a step. What only some packets need stays in the row.
 
 struct HeldPort {
-    // Constants of the port. The peer has the bit `LINK_DOWN` while its link is down.
+    // Constants of the port. The peer has the bits `LINK_TROUBLE` while its link is down or loses packets.
     peer: u32,
     // Columns of its row.
     busy: u32,
@@ -43,7 +43,7 @@ fn hold(port: u32) {
     held.max_q = ports[row].max_q;
     held.frame_head = ports[row].frame_head;
     held.in_frames = ports[row].in_frames;
-    let wire = wire_base + (held.peer & ~LINK_DOWN);
+    let wire = wire_base + (held.peer & ~LINK_TROUBLE);
     held.wire_tail = wires[wire].tail;
     held.wire_n = wires[wire].n;
 }
@@ -61,7 +61,7 @@ fn let_go() {
         ports[row].max_q = held.max_q;
         ports[row].frame_head = held.frame_head;
         ports[row].in_frames = held.in_frames;
-        let wire = wire_base + (held.peer & ~LINK_DOWN);
+        let wire = wire_base + (held.peer & ~LINK_TROUBLE);
         wires[wire].tail = held.wire_tail;
         wires[wire].n = held.wire_n;
     }
@@ -72,8 +72,9 @@ fn let_go() {
 fn held_wire_push(p: u32, t: u64) {
     packets[packet_base + p].next = NONE;
     if held.wire_n == 0u {
-        wires[wire_base + held.peer].head = p;
-        clocks[clock_base + held.peer] = t;
+        let peer = held.peer & ~LINK_TROUBLE;
+        wires[wire_base + peer].head = p;
+        clocks[clock_base + peer] = t;
     } else {
         packets[packet_base + held.wire_tail].next = p;
     }

@@ -65,7 +65,7 @@ fn cut(port: u32, p: u32) {
     }
     let header = exp_ack_bytes;
     atomicAdd(&shared_words[word], header - wire);
-    let at_last_hop = (held.peer & ~LINK_DOWN) < exp_nic_len;
+    let at_last_hop = (held.peer & ~LINK_TROUBLE) < exp_nic_len;
     packets[pk].meta_ = (packet.meta_ & ~META_WIRE_MASK) | header | META_TRIMMED | select(0u, META_LAST_HOP, at_last_hop);
     packets[pk].payload = 0u;
     ports[port_base + port].drops += 1u;

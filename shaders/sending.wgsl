@@ -153,5 +153,9 @@ fn sending_transmit(n: u32, p: u32, x: u64, event: EventKey) {
     let t = event.t + x + nics[nic_base + n].delay;
     packets[packet_base + p].t = t;
     details[packet_base + p].d = stored(lineage(x + nics[nic_base + n].delay, event.d));
-    nic_wire_push(p, t);
+    if has_mode(MODE_CHANGES) && (own.peer & LINK_LOSES) != 0u && is_lost(n, p, event.t + x) {
+        lose_of_nic(n, p);
+    } else {
+        nic_wire_push(p, t);
+    }
 }

@@ -82,7 +82,7 @@ pub mod mode {
     pub const SELECTIVE: u32 = 1 << 21;
     /// Packets of a queue pair take its paths in turn, not at random.
     pub const IN_TURN: u32 = 1 << 22;
-    /// Links fail or come back, or flows get other paths, while the experiment runs.
+    /// The network changes while the experiment runs: links fail, come back, get another rate or lose packets, or flows get other paths.
     pub const CHANGES: u32 = 1 << 23;
     /// Egress ports have queues of their own instead of a shared buffer.
     pub const PORT_QUEUES: u32 = 1 << 24;

@@ -36,7 +36,9 @@ pub use bits::*;
 pub use claims::{ClaimTable, Claims};
 pub use column::{Column, MessageRow};
 pub use index::{EndOwner, FlowIdx, LinkEndIdx, NONE, NicIdx, PacketIdx, PortIdx, SwitchIdx, TaskIdx};
-pub use network_changes::{HOLDS, LINK_DOWN, NetworkChanges, PathSpan, TableChange};
+pub use network_changes::{
+    HOLDS, LINK_DOWN, LINK_LOSES, LINK_TROUBLE, LOSS_WORDS, NetworkChanges, PathSpan, RateColumns, TableChange, loss,
+};
 pub use row::{Field, Row};
 pub use rows::*;
 pub use series::{EndSample, FlowSample, SeriesSample, TimeSeries};

@@ -1,10 +1,15 @@
 //! Changes of an experiment's network that are still to come. No column: the host makes them between two steps.
 
-use super::index::{FlowIdx, LinkEndIdx};
-use super::rows::Port;
+use super::SHARED_HEADER;
+use super::index::{FlowIdx, LinkEndIdx, NicIdx};
+use super::rows::{Exp, Nic, Port};
 
 /// Bit of [`Port::peer`](super::Port::peer) that says that the port's link is down.
 pub const LINK_DOWN: u32 = 1 << 31;
+/// Bit of [`Port::peer`](super::Port::peer) and [`Nic::peer`](super::Nic::peer): what is sent there may get lost at random.
+pub const LINK_LOSES: u32 = 1 << 30;
+/// Both bits of a peer that are not part of its index.
+pub const LINK_TROUBLE: u32 = LINK_DOWN | LINK_LOSES;
 /// Value of [`Nic::paused`](super::Nic::paused) while the NIC's link is down.
 pub const HOLDS: u32 = 2;
 
@@ -15,10 +20,55 @@ impl Port {
         self.peer.0 & LINK_DOWN != 0
     }
 
+    /// Whether its link is down, or loses packets. PRECONDITION: it has a link.
+    #[inline(always)]
+    pub fn has_trouble(&self) -> bool {
+        self.peer.0 & LINK_TROUBLE != 0
+    }
+
     /// The link end at the other end of its link, whether the link is up or down; `NONE`: it has no link.
     #[inline]
     pub fn other_end(&self) -> LinkEndIdx {
-        if self.peer.is_none() { self.peer } else { LinkEndIdx(self.peer.0 & !LINK_DOWN) }
+        without_bits(self.peer)
+    }
+}
+
+impl Nic {
+    /// The link end at the other end of its link; `NONE`: it has no link.
+    #[inline]
+    pub fn other_end(&self) -> LinkEndIdx {
+        without_bits(self.peer)
+    }
+}
+
+/// The index in a column `peer`.
+#[inline(always)]
+fn without_bits(peer: LinkEndIdx) -> LinkEndIdx {
+    if peer.is_none() { peer } else { LinkEndIdx(peer.0 & !LINK_TROUBLE) }
+}
+
+/// Shared words that a link end has where links lose packets: [`loss`].
+pub const LOSS_WORDS: u32 = 5;
+
+/// Places of the words of a link end in an experiment where links lose packets at random, from [`Exp::loss_words`] on.
+pub mod loss {
+    /// Share of packets that are lost, in units of 2^-32.
+    pub const SHARE: u32 = 0;
+    /// Number of the direction of its link in the network, for the draws.
+    pub const ARC: u32 = 1;
+    /// Packets of a NIC that were lost. A switch port counts its losses among its drops.
+    pub const LOST: u32 = 2;
+    /// Payload of these packets in bytes, low word.
+    pub const BYTES_LO: u32 = 3;
+    /// Its high word.
+    pub const BYTES_HI: u32 = 4;
+}
+
+impl Exp {
+    /// Place of the first shared word about losses of link end `end`.
+    #[inline]
+    pub fn loss_words(&self, end: LinkEndIdx) -> usize {
+        (SHARED_HEADER + self.port_len * (1 + self.mask_words + self.class_n) + end.0 * LOSS_WORDS) as usize
     }
 }
 
@@ -49,6 +99,33 @@ pub enum TableChange {
         /// Paths of the answers to it.
         answers: PathSpan,
     },
+    /// A link end sends at another rate.
+    Rate {
+        /// The link end.
+        end: LinkEndIdx,
+        /// Its new columns.
+        columns: RateColumns,
+    },
+    /// From now on packets that a link end sends get lost at random.
+    Loss {
+        /// The link end.
+        end: LinkEndIdx,
+        /// Share of packets that are lost, in units of 2^-32; 0: none.
+        share_q32: u32,
+    },
+}
+
+/// Columns of a NIC or a port that its rate decides.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct RateColumns {
+    /// Rate in bps.
+    pub rate: u64,
+    /// Transmission time of a full data packet, in ps.
+    pub tx_full: u64,
+    /// Transmission time of an ACK, in ps.
+    pub tx_ack: u64,
+    /// Index of the rate in the INT header. A NIC has none.
+    pub rate_idx: u32,
 }
 
 /// The changes of an experiment's network. Until the next one, `Exp::time_limit` is its time at the latest.
@@ -60,6 +137,8 @@ pub struct NetworkChanges {
     pub next: usize,
     /// Simulated time at which the experiment ends at the latest, in ps: the time limit after the last change.
     pub time_limit: u64,
+    /// Link ends whose rate changes, ascending, with their rate in bps before the first change. It is the highest that they have.
+    pub own_rates: Vec<(LinkEndIdx, u64)>,
 }
 
 impl NetworkChanges {
@@ -67,5 +146,33 @@ impl NetworkChanges {
     #[inline]
     pub fn next_time(&self) -> Option<u64> {
         self.list.get(self.next).map(|&(time, _)| time)
+    }
+
+    /// Highest rate of link end `end` in bps, which now has `rate`.
+    pub fn own_rate(&self, end: LinkEndIdx, rate: u64) -> u64 {
+        match self.own_rates.binary_search_by_key(&end.0, |&(changed, _)| changed.0) {
+            Ok(place) => self.own_rates[place].1,
+            Err(_) => rate,
+        }
+    }
+
+    /// Packets that NIC `n` sent and that got lost at random, in an experiment with header `e` and shared words `shared`.
+    pub fn lost_of_nic(&self, e: &Exp, shared: &[u32], n: NicIdx) -> u32 {
+        if self.has_losses() { shared[e.loss_words(n.end()) + loss::LOST as usize] } else { 0 }
+    }
+
+    /// Payload of all packets of NICs that got lost at random, in bytes.
+    pub fn bytes_lost_of_nics(&self, e: &Exp, shared: &[u32]) -> u64 {
+        let bytes = |n: NicIdx| {
+            let words = e.loss_words(n.end());
+            let word = |place: u32| u64::from(shared[words + place as usize]);
+            word(loss::BYTES_HI) << 32 | word(loss::BYTES_LO)
+        };
+        if self.has_losses() { NicIdx::all(e.nic_len).map(bytes).sum() } else { 0 }
+    }
+
+    /// Whether packets get lost at random at some time.
+    pub fn has_losses(&self) -> bool {
+        self.list.iter().any(|(_, change)| matches!(change, TableChange::Loss { .. }))
     }
 }

@@ -254,7 +254,7 @@ rows! {
     Nic {
         /// Index of its experiment in the sweep, low word.
         exp: u32,
-        /// The link end that receives what this NIC sends.
+        /// The link end that receives what this NIC sends, with the bit [`LINK_LOSES`](super::LINK_LOSES) while packets get lost on the way.
         peer: LinkEndIdx,
         /// Rate of its link, in bps.
         rate: u64,
@@ -323,7 +323,7 @@ rows! {
         exp: u32,
         /// The switch that it belongs to.
         switch_idx: SwitchIdx,
-        /// The link end that receives what this port sends, with the bit [`LINK_DOWN`](super::LINK_DOWN) while its link is down.
+        /// The link end that receives what this port sends, with the bits [`LINK_TROUBLE`](super::LINK_TROUBLE) while its link is down or loses packets.
         peer: LinkEndIdx,
         /// Index of its link's rate in the INT header.
         rate_idx: u32,

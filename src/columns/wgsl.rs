@@ -5,7 +5,7 @@
 use std::fmt::{Display, Write};
 
 use super::{CHANGES, FARTHEST, LINEAGE_WORDS, TABLES, Table};
-use super::{cc, flag, kind, meta, mixed, mode, psn, qp, status, task};
+use super::{cc, flag, kind, loss, meta, mixed, mode, psn, qp, status, task};
 
 /// Columns whose Rust names are reserved words of WGSL. There they end in an underscore.
 const RESERVED: [&str; 3] = ["class", "meta", "target"];
@@ -150,6 +150,9 @@ pub fn constants() -> String {
     constant(&mut out, "INT_Q_UNIT", super::INT_Q_UNIT);
     constant(&mut out, "INT_TX_UNIT", super::INT_TX_UNIT);
     constant(&mut out, "LINK_DOWN", super::LINK_DOWN);
+    constant(&mut out, "LINK_LOSES", super::LINK_LOSES);
+    constant(&mut out, "LINK_TROUBLE", super::LINK_TROUBLE);
+    constant(&mut out, "LOSS_WORDS", super::LOSS_WORDS);
     constant(&mut out, "HOLDS", super::HOLDS);
     constant(&mut out, "EDGE_SIGNAL", super::EDGE_SIGNAL);
     constant(&mut out, "WEIGHED_CHOICE", super::WEIGHED_CHOICE);
@@ -158,8 +161,9 @@ pub fn constants() -> String {
     constant(&mut out, "SHARED_HEADER", super::SHARED_HEADER);
     module!(out, "STATUS", status: RUNNING, DONE, NEEDS_PACKETS, TIME_LIMIT, GAVE_UP, VIOLATION, ENDED_BY_HOST);
     module!(out, "FLAG", flag: NEEDS_FRAMES, NEEDS_PACKETS, TO_RETURN, GAVE_UP, OVER_BUFFER, POOL_EMPTY, SIGNALS);
-    module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS, FRESH_QP, NS3_LOSS, SELECTIVE, IN_TURN, PORT_QUEUES, TRIMMING, UEC, REPS, MIXED, CREDIT, ADAPTIVE, CLASSES);
+    module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS, FRESH_QP, NS3_LOSS, SELECTIVE, IN_TURN, PORT_QUEUES, TRIMMING, UEC, REPS, MIXED, CREDIT, ADAPTIVE, CLASSES, CHANGES);
     module!(out, "MIXED", mixed: PENALTY_WORDS, KEPT, KEPT_WORDS, WORDS);
+    module!(out, "LOSS", loss: SHARE, ARC, LOST, BYTES_LO, BYTES_HI);
     module!(out, "PSN", psn: OFFSET_SHIFT, BYTE_MASK, WANT_MASK);
     cc::ALL.iter().for_each(|(name, control)| constant(&mut out, &format!("CC_{}", name.to_uppercase()), *control));
     module!(out, "KIND", kind: DATA, ACK, NACK, FRAME);

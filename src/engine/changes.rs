@@ -1,17 +1,20 @@
-//! Changes of the network between two steps: links that fail or come back, and new paths. The rules are those of
-//! `docs/explanation/model-semantics.md`, "Links that fail".
+//! Changes of the network between two steps: links that fail or come back, new paths, rates, and losses. The rules are those of
+//! `docs/explanation/model-semantics.md`, from "Links that fail" on.
 //!
 //! An experiment stops at the time of its next change ([`super::stops`]). So no system knows of changes, and every engine makes them here.
 
 use crate::cpu::advance::return_record;
+use crate::cpu::cc::{dcqcn, hpcc};
 use crate::cpu::classes::{class_queue, has_classes};
-use crate::cpu::key::periodic;
+use crate::cpu::key::{EventKey, periodic};
 use crate::cpu::nic::set_clock;
 use crate::cpu::switch::class_port::{note_sendable, port_queue_row};
 use crate::cpu::switch::egress::{completion_time, drop_packet};
 use crate::cpu::switch::port_queue::has_port_queues;
+use crate::cpu::transport::rate::set_rate;
 use hyperfold_columns::{
-    EndOwner, HOLDS, LINK_DOWN, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, TableChange, Tables, cc, kind, meta,
+    EndOwner, FlowIdx, HOLDS, LINK_DOWN, LINK_LOSES, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, RateColumns,
+    TableChange, Tables, cc, kind, loss, meta, qp,
 };
 
 /// Makes all changes of the time `now`, which is that of the next one.
@@ -30,11 +33,7 @@ pub(crate) fn make(t: &mut Tables, now: u64) {
                     cut_off.extend(link_down(t, end, peer));
                 }
             }
-            TableChange::LinkUp(ends) => {
-                for (end, peer) in [(ends[0], ends[1]), (ends[1], ends[0])] {
-                    link_up(t, end, peer, now);
-                }
-            }
+            TableChange::LinkUp(ends) => ends.into_iter().for_each(|end| link_up(t, end, now)),
             TableChange::NewPaths { flow, data, answers } => {
                 let has_telemetry = t.exps[0].cc == cc::HPCC;
                 let tx = &mut t.flow_tx[flow];
@@ -45,6 +44,8 @@ pub(crate) fn make(t: &mut Tables, now: u64) {
                 let rx = &mut t.flow_rx[flow];
                 (rx.path_first, rx.path_len, rx.n_paths) = (answers.first, answers.len, answers.n);
             }
+            TableChange::Rate { end, columns } => change_rate(t, end, &columns, now),
+            TableChange::Loss { end, share_q32 } => change_loss(t, end, share_q32),
         }
     }
     for port in cut_off {
@@ -84,7 +85,8 @@ fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) -> Option<PortId
         EndOwner::Port(port) => port,
     };
     let row = &mut t.ports[port];
-    row.peer = LinkEndIdx(peer.0 | LINK_DOWN);
+    debug_assert_eq!(row.other_end(), peer);
+    row.peer.0 |= LINK_DOWN;
     row.paused = 0;
     let mut frame = PacketIdx::NONE;
     if !has_port_queues(&t.exps[0]) {
@@ -125,10 +127,78 @@ fn end_pauses(t: &mut Tables, port: PortIdx) {
 }
 
 /// Changes `end` as the return of its link does.
-fn link_up(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx, now: u64) {
+fn link_up(t: &mut Tables, end: LinkEndIdx, now: u64) {
     match end.owner(t.exps[0].nic_len) {
         EndOwner::Nic(n) => resume_nic(t, n, now),
-        EndOwner::Port(port) => t.ports[port].peer = peer,
+        EndOwner::Port(port) => t.ports[port].peer.0 &= !LINK_DOWN,
+    }
+}
+
+/// Gives `end` another rate. What it is transmitting goes on at the old one.
+fn change_rate(t: &mut Tables, end: LinkEndIdx, new: &RateColumns, now: u64) {
+    match end.owner(t.exps[0].nic_len) {
+        EndOwner::Port(port) => {
+            let row = &mut t.ports[port];
+            (row.rate, row.tx_full, row.tx_ack) = (new.rate, new.tx_full, new.tx_ack);
+            row.rate_idx = new.rate_idx;
+        }
+        EndOwner::Nic(n) => {
+            let old = t.nics[n].rate;
+            for f in t.nics[n].flow_first.run(t.nics[n].flow_n) {
+                if t.exps[0].cc == cc::DCQCN {
+                    dcqcn::advance_until(t, f, now);
+                }
+            }
+            let row = &mut t.nics[n];
+            (row.rate, row.tx_full, row.tx_ack) = (new.rate, new.tx_full, new.tx_ack);
+            for f in t.nics[n].flow_first.run(t.nics[n].flow_n) {
+                if t.flow_tx[f].flags & qp::CREATED != 0 {
+                    follow_line_rate(t, n, f, old, now);
+                }
+            }
+            set_clock(t, n);
+        }
+    }
+}
+
+/// Changes the rates of queue pair `f` as its NIC's rate has changed from `old`: one that nothing else limited has the new rate, and none is above it.
+fn follow_line_rate(t: &mut Tables, n: NicIdx, f: FlowIdx, old: u64, now: u64) {
+    let line = t.nics[n].rate;
+    let followed = |rate: u64| if rate == old || rate > line { line } else { rate };
+    let control = t.exps[0].cc;
+    let tx = &mut t.flow_tx[f];
+    if control == cc::DCQCN {
+        tx.target = followed(tx.target);
+    }
+    if control == cc::HPCC {
+        tx.rc = followed(tx.rc);
+    }
+    let rate = followed(tx.rate);
+    match control {
+        // Their windows follow from the NIC's rate at the next answer, or not at all.
+        cc::NSCC | cc::RCCC => tx.rate = rate,
+        cc::HPCC if tx.last_wire > 0 => hpcc::change_rate(
+            t,
+            n,
+            f,
+            rate,
+            &EventKey { t: now, d: periodic(u32::MAX, u32::MAX, 0), kind: 0, entity: 0 },
+        ),
+        _ => set_rate(t, f, rate, line),
+    }
+}
+
+/// Makes what `end` sends get lost with probability `share_q32`, in units of 2^-32.
+fn change_loss(t: &mut Tables, end: LinkEndIdx, share_q32: u32) {
+    let word = t.exps[0].loss_words(end) + loss::SHARE as usize;
+    t.shared[word] = share_q32;
+    let peer = match end.owner(t.exps[0].nic_len) {
+        EndOwner::Nic(n) => &mut t.nics[n].peer,
+        EndOwner::Port(port) => &mut t.ports[port].peer,
+    };
+    match share_q32 {
+        0 => peer.0 &= !LINK_LOSES,
+        _ => peer.0 |= LINK_LOSES,
     }
 }
 

@@ -122,7 +122,7 @@ fn ends<'a>(t: &'a Tables) -> impl Iterator<Item = EndSample> + 'a {
             queue_bytes: 0,
             paused: t.is_paused(n.end()),
             pauses: row.pauses,
-            drops: 0,
+            drops: t.changes.lost_of_nic(&t.exps[0], &t.shared, n),
             marks: 0,
             tx_bytes: row.tx_bytes,
         }

@@ -1,12 +1,12 @@
-//! Changes of a network while an experiment runs: links that fail and come back, and the paths that flows get after that.
+//! Changes of a network while an experiment runs: links that fail and come back, the paths that flows get after that, rates, and losses.
 //!
-//! What they do to packets is in `docs/explanation/model-semantics.md`, "Links that fail". Here they are worked out before the experiment begins, as
+//! What they do to packets is in `docs/explanation/model-semantics.md`, from "Links that fail" on. Here they are worked out before the experiment begins, as
 //! everything about them is known by then.
 
 use std::collections::BTreeSet;
 
 use crate::routing::{FlowKey, FlowPaths, Router, RoutingPolicy};
-use crate::topology::Network;
+use crate::topology::{ArcIdx, Network};
 
 /// What changes.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -21,6 +21,20 @@ pub enum NetworkChange {
         flow: usize,
         /// Paths that run between the same two NICs as before.
         paths: FlowPaths,
+    },
+    /// A direction of a link has another rate from now on, never above the link's own.
+    Rate {
+        /// The direction.
+        arc: ArcIdx,
+        /// Its rate, in bps.
+        rate_bps: u64,
+    },
+    /// From now on a direction of a link loses packets at random.
+    Loss {
+        /// The direction.
+        arc: ArcIdx,
+        /// Share of packets that are lost, in units of 2^-32; 0: none.
+        share_q32: u32,
     },
 }
 

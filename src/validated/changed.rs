@@ -42,7 +42,7 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
 
 /// Whether nobody measured a network like this: measurements come from fabrics of tiers, at one site, in which nothing failed.
 pub(super) fn is_unmeasured_network(config: &Config) -> bool {
-    if !config.topology.outages.is_empty() || !config.topology.slow_links.is_empty() {
+    if !config.topology.outages.is_empty() || !config.topology.impairments.is_empty() {
         return true;
     }
     let TopologyKind::Generated { shape, sites } = &config.topology.kind else { return false };

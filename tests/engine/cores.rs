@@ -56,8 +56,9 @@ fn threads_agree(name: &str, t: &OwnedTables, threads: usize) -> u32 {
 #[test]
 fn threads_change_no_table_of_task_graphs() {
     let mut waited = 0;
-    for seed in
-        [3_000, random::SELECTIVE, random::CHANGES, random::CLASSES].into_iter().flat_map(|first| first..first + 12)
+    for seed in [3_000, random::SELECTIVE, random::CHANGES, random::CLASSES, random::IMPAIRED]
+        .into_iter()
+        .flat_map(|first| first..first + 12)
     {
         let g = gpu_graphs::case(seed);
         waited += threads_agree(&g.name, &gpu_graphs::tables(&g, OPTIONS).tables, THREADS[seed as usize % 3]);
@@ -68,9 +69,10 @@ fn threads_change_no_table_of_task_graphs() {
 
 #[test]
 fn threads_change_no_table_of_flows() {
-    for seed in [3_000, random::SELECTIVE, random::CHANGES, random::UEC, random::ADAPTIVE, random::CLASSES]
-        .into_iter()
-        .flat_map(|first| first..first + 10)
+    for seed in
+        [3_000, random::SELECTIVE, random::CHANGES, random::UEC, random::ADAPTIVE, random::CLASSES, random::IMPAIRED]
+            .into_iter()
+            .flat_map(|first| first..first + 10)
     {
         let t = engine::tables(&random::case(seed), OPTIONS).tables;
         threads_agree(&format!("random {seed}"), &t, THREADS[seed as usize % 3]);

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::oracle::{Failure, Opts, Order, simulate};
+use crate::oracle::{Failure, Opts, Order, is_switch, simulate};
 use crate::reached::{Credit, Reach, Reached};
 use crate::support;
 use crate::support::{Case, engine, random};
@@ -10,6 +10,7 @@ use hyperfold_columns::{NEVER, OwnedTables, Port, Wire, kind, meta, status};
 use hyperfold_engine::cpu;
 use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_network::changes::{NetworkChange, TimedChange};
+use hyperfold_network::topology::ArcIdx;
 use hyperfold_network::transport::LossRecovery;
 
 /// What can be compared of a run.
@@ -21,13 +22,21 @@ struct Seen {
     ecn_marks: u64,
     pfc_pauses: u64,
     drops: u64,
-    /// By arc of the port, where links that are down are the only cause of drops.
+    /// By arc of the port, where links are the only cause of drops.
     lost: Option<Vec<u64>>,
+    /// By arc: packets of NICs that got lost at random.
+    lost_by_nics: Vec<u64>,
     max_queue_bytes: u64,
 }
 
 fn by_oracle(case: &Case) -> Seen {
     let o = simulate(case, Order::Lineage, Opts::default());
+    let (mut lost, mut lost_by_nics) = (o.lost, vec![0; o.lost_at_random.len()]);
+    for (arc, &n) in o.lost_at_random.iter().enumerate() {
+        let counts = if is_switch(case, arc as ArcIdx) { &mut lost } else { &mut lost_by_nics };
+        counts[arc] += n;
+    }
+    let on_links: u64 = lost.iter().chain(&lost_by_nics).sum();
     Seen {
         finish_ps: o.finish_ps,
         gave_up: matches!(o.failure, Some(Failure::GaveUp { .. })),
@@ -35,7 +44,8 @@ fn by_oracle(case: &Case) -> Seen {
         ecn_marks: o.ecn_marks,
         pfc_pauses: o.pfc_pauses,
         drops: o.drops,
-        lost: (o.lost.iter().sum::<u64>() == o.drops).then_some(o.lost),
+        lost: (on_links == o.drops).then_some(lost),
+        lost_by_nics,
         max_queue_bytes: o.max_queue_bytes,
     }
 }
@@ -46,13 +56,15 @@ fn by_engine(case: &Case, name: &str, step_divisor: u64) -> Seen {
     assert!(matches!(ended, status::DONE | status::GAVE_UP), "{name}: status {ended} flags {}", built.tables.shared[0]);
     engine::conserved(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
     let t = &built.tables;
+    let lost_by_nics = engine::lost_by_nics(case, &built);
     Seen {
         finish_ps: built.flow_rows.iter().map(|&r| t.flow_tx[r].finish).map(|f| (f != NEVER).then_some(f)).collect(),
         gave_up: ended == status::GAVE_UP,
         packet_hops: engine::packet_hops(t),
         ecn_marks: t.ports.iter().map(|p| p.marks).sum(),
         pfc_pauses: engine::pauses(t),
-        drops: t.ports.iter().map(|p| p.drops as u64).sum(),
+        drops: t.ports.iter().map(|p| p.drops as u64).chain(lost_by_nics.iter().copied()).sum(),
+        lost_by_nics,
         lost: Some(engine::drops_by_arc(case, &built)),
         max_queue_bytes: t.ports.iter().map(|p| p.max_q as u64).max().unwrap_or(0),
     }
@@ -202,6 +214,27 @@ fn engine_and_oracle_agree_on_traffic_classes() {
     assert!(met.paused > 40 && met.lost > 80 && met.recovered > 40 && met.marked > 40 && met.cut > 10, "{met:?}");
 }
 
+#[test]
+fn engine_and_oracle_agree_on_impaired_links() {
+    let mut met = Reached::default();
+    let (mut rates, mut losses, mut of_nics, mut matters) = (0, 0, 0, 0);
+    for seed in random::IMPAIRED..random::IMPAIRED + 600 {
+        let mut case = random::case(seed);
+        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
+        let seen = by_oracle(&case);
+        rates += u32::from(case.changes.iter().any(|timed| matches!(timed.change, NetworkChange::Rate { .. })));
+        losses += u32::from(case.changes.iter().any(|timed| matches!(timed.change, NetworkChange::Loss { .. })));
+        of_nics += u32::from(seen.lost_by_nics.iter().any(|&lost| lost > 0));
+        case.changes.retain(|timed| !matches!(timed.change, NetworkChange::Rate { .. } | NetworkChange::Loss { .. }));
+        matters += u32::from(by_oracle(&case) != seen);
+    }
+    println!(
+        "600 cases: {rates} with rates, {losses} with losses, {of_nics} of NICs, {matters} where it matters: {met:?}"
+    );
+    assert!(rates > 300 && losses > 100 && of_nics > 40 && matters > 300, "{rates} {losses} {of_nics} {matters}");
+    assert!(met.paused > 40 && met.gave_up > 0, "{met:?}");
+}
+
 /// The case, with links that fail at the very instant at which a packet arrives for a paused port: those of all ports that are paused then, the highest port
 /// first. `None`: there is no such instant.
 fn failing_as_a_packet_arrives(mut case: Case) -> Option<Case> {
@@ -282,9 +315,10 @@ fn soak_engine_and_oracle_agree() {
         compare(random::UEC + from, random::UEC + from + 500);
         compare(random::ADAPTIVE + from, random::ADAPTIVE + from + 500);
         compare(random::CLASSES + from, random::CLASSES + from + 500);
+        compare(random::IMPAIRED + from, random::IMPAIRED + from + 500);
         500
     });
     println!(
-        "{seeds} cases agree, as many with packets in any order, with links that fail, with slow links, with queues of ports, with adaptive routing, and with classes"
+        "{seeds} cases agree, as many with packets in any order, with links that fail, with slow links, with queues of ports, with adaptive routing, with classes, and with impaired links"
     );
 }

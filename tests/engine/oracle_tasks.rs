@@ -3,7 +3,7 @@
 use crate::oracle::{Failure, Opts, Order, Times, simulate_tasks};
 use crate::reached::{Credit, Reach, Reached};
 use crate::support;
-use crate::support::random::{ADAPTIVE, CHANGES, CLASSES, SELECTIVE, SLOW, SWIFT, UEC};
+use crate::support::random::{ADAPTIVE, CHANGES, CLASSES, IMPAIRED, SELECTIVE, SLOW, SWIFT, UEC};
 use crate::support::tasks::TaskCase;
 use crate::support::{engine, graphs, random_tasks};
 use hyperfold_columns::{NEVER, status};
@@ -102,7 +102,7 @@ fn by_engine(c: &TaskCase, name: &str, step_divisor: u64) -> Seen {
         packet_hops: engine::packet_hops(t),
         ecn_marks: t.ports.iter().map(|p| p.marks).sum(),
         pfc_pauses: engine::pauses(t),
-        drops: t.ports.iter().map(|p| p.drops as u64).sum(),
+        drops: t.ports.iter().map(|p| p.drops as u64).chain(engine::lost_by_nics(&c.case, &built)).sum(),
         lost: Some(engine::drops_by_arc(&c.case, &built)),
         max_queue_bytes: t.ports.iter().map(|p| p.max_q as u64).max().unwrap_or(0),
         tx_bytes,
@@ -178,6 +178,13 @@ fn engine_and_oracle_agree_on_task_graphs_with_slow_links() {
     let met = compare_random(SLOW, SLOW + 400);
     println!("400 graphs: {met:?}");
     assert!(met.paused > 20 && met.lost > 10, "{met:?}");
+}
+
+#[test]
+fn engine_and_oracle_agree_on_task_graphs_with_impaired_links() {
+    let met = compare_random(IMPAIRED, IMPAIRED + 400);
+    println!("400 graphs: {met:?}");
+    assert!(met.paused > 20 && met.lost > 60 && met.recovered > 20 && met.gave_up > 5, "{met:?}");
 }
 
 #[test]

@@ -64,6 +64,7 @@ fn task_graphs_end_as_on_the_cpu() {
         .chain(random::UEC..random::UEC + 12)
         .chain(random::ADAPTIVE..random::ADAPTIVE + 12)
         .chain(random::CLASSES..random::CLASSES + 12)
+        .chain(random::IMPAIRED..random::IMPAIRED + 12)
     {
         let g = gpu_graphs::case(seed);
         all_orders(&g.name, &gpu_graphs::tables(&g, BuildOptions::default()).tables);

@@ -68,7 +68,10 @@ fn sampled_networks() {
 fn random_networks() {
     let kernels = Kernels::right();
     let seeds = (0..40).chain(random::CHANGES..random::CHANGES + 24).chain(random::UEC..random::UEC + 40);
-    let seeds = seeds.chain(random::ADAPTIVE..random::ADAPTIVE + 40).chain(random::CLASSES..random::CLASSES + 48);
+    let seeds = seeds
+        .chain(random::ADAPTIVE..random::ADAPTIVE + 40)
+        .chain(random::CLASSES..random::CLASSES + 48)
+        .chain(random::IMPAIRED..random::IMPAIRED + 60);
     for seed in seeds {
         let mut t = support::engine::tables(&random::case(seed), BuildOptions::default()).tables;
         parity(kernels, &format!("random case {seed}"), &mut t, 150);
@@ -85,6 +88,7 @@ fn task_graphs() {
         .chain(random::UEC..random::UEC + 24)
         .chain(random::ADAPTIVE..random::ADAPTIVE + 24)
         .chain(random::CLASSES..random::CLASSES + 24)
+        .chain(random::IMPAIRED..random::IMPAIRED + 24)
     {
         let g = gpu_graphs::case(seed);
         let options = BuildOptions { exp_id: seed as u32, rtt_cap: 4 * (seed as u32 % 3), ..Default::default() };

@@ -1,6 +1,6 @@
 //! Running a [`Case`] on the CPU engine and reading its outcome.
 
-use hyperfold_columns::{NEVER, OwnedTables, status};
+use hyperfold_columns::{NEVER, NicIdx, OwnedTables, status};
 use hyperfold_engine::{Engine, EngineError, SliceOutcome, cpu};
 use hyperfold_host::batches::conserve;
 use hyperfold_host::tables::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
@@ -64,6 +64,16 @@ pub fn drops_by_arc(case: &Case, built: &Built) -> Vec<u64> {
     let mut by_arc = vec![0; 2 * case.network.links.len()];
     for (&arc, port) in built.end_arcs.iter().skip(t.nics.len()).zip(&t.ports) {
         by_arc[arc as usize] = port.drops as u64;
+    }
+    by_arc
+}
+
+/// Packets of NICs that got lost at random, by arc.
+pub fn lost_by_nics(case: &Case, built: &Built) -> Vec<u64> {
+    let t = &built.tables;
+    let mut by_arc = vec![0; 2 * case.network.links.len()];
+    for (n, &arc) in NicIdx::all(t.exps[0].nic_len).zip(&built.end_arcs) {
+        by_arc[arc as usize] = u64::from(t.changes.lost_of_nic(&t.exps[0], &t.shared, n));
     }
     by_arc
 }

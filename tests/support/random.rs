@@ -2,10 +2,10 @@
 //!
 //! Seeded and self-contained (splitmix64), so that a failing seed can be run again anywhere.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hyperfold_llm::workload::Flow;
-use hyperfold_network::changes::{Outage, RoutedFlow, changes_of};
+use hyperfold_network::changes::{NetworkChange, Outage, RoutedFlow, TimedChange, changes_of};
 use hyperfold_network::routing::{Ecmp, FlowKey, FlowPaths, RoutingPolicy, Spray};
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, SlowArc, SwitchNames};
 use hyperfold_network::transport::{
@@ -75,9 +75,16 @@ pub const ADAPTIVE: u64 = 6_000_000;
 /// Seeds from here on have traffic classes.
 pub const CLASSES: u64 = 7_000_000;
 
+/// Seeds from here on have links whose rate changes, or that lose packets at random.
+pub const IMPAIRED: u64 = 8_000_000;
+
 /// A case with congestion control `cc`.
-pub fn case_of(seed: u64, cc: Cc) -> Case {
-    let mut rng = Rng::new(seed);
+pub fn case_of(first_seed: u64, cc: Cc) -> Case {
+    let mut rng = Rng::new(first_seed);
+    // What else a case with impaired links has.
+    let is_impaired = first_seed >= IMPAIRED;
+    let seed =
+        if is_impaired { rng.pick(&[0, SELECTIVE, UEC, ADAPTIVE, CLASSES]) + first_seed % 4 } else { first_seed };
     let clock_ps = rng.pick(&[1, 1000]);
     let is_adaptive = (ADAPTIVE..CLASSES).contains(&seed);
     let mut network = if is_adaptive { several_ways(&mut rng, clock_ps) } else { network(&mut rng, clock_ps) };
@@ -114,7 +121,62 @@ pub fn case_of(seed: u64, cc: Cc) -> Case {
     if (CHANGES..SLOW).contains(&seed) || seed >= SLOW && rng.chance(20) {
         break_links(&mut rng, &mut case);
     }
+    if is_impaired {
+        impair_links(&mut rng, &mut case);
+    }
     case
+}
+
+/// Changes rates of links for some times, and lets links lose packets. Buffers grow by what pauses need then.
+pub fn impair_links(rng: &mut Rng, case: &mut Case) {
+    let links = case.network.links.len() as u64;
+    let latest_ps = rng.pick(&[1_000_000, 10_000_000, 60_000_000]);
+    let mut impaired: BTreeSet<(bool, ArcIdx)> = BTreeSet::new();
+    let mut grows = 0;
+    for _ in 0..rng.range(1, 6) {
+        let arc = (2 * rng.range(0, links - 1) + rng.range(0, 1)) as ArcIdx;
+        // Credit that is lost is never given again.
+        let loses = rng.chance(40) && case.transport.credit.is_none();
+        let own_bps = case.network.arc_rate(arc);
+        if !impaired.insert((loses, arc)) {
+            continue;
+        }
+        let rates = [1, 10, 25, 25, 40, 50, 100, 200].map(|gbps| gbps * GBPS);
+        let slower: Vec<u64> = rates.into_iter().filter(|&rate| rate < own_bps).collect();
+        if !loses && slower.is_empty() {
+            continue;
+        }
+        let mut time_ps = if rng.chance(20) { 0 } else { rng.range(0, latest_ps) };
+        let value = |rng: &mut Rng| match loses {
+            true => rng.pick(&[1 << 20, 1 << 26, 1 << 29, 1 << 31]),
+            false => rng.pick(&slower),
+        };
+        let change = |value: u64| match loses {
+            true => NetworkChange::Loss { arc, share_q32: value as u32 },
+            false => NetworkChange::Rate { arc, rate_bps: value },
+        };
+        for _ in 0..rng.range(1, 4) {
+            let now = value(rng);
+            case.changes.push(TimedChange { time_ps, change: change(now) });
+            if !loses && case.transport.pfc {
+                let largest = (case.transport.payload + case.transport.data_overhead).max(case.transport.ack_bytes);
+                grows += u64::from(largest + 43) * case.network.arc_rate(arc ^ 1).div_ceil(now);
+            }
+            let longest_ps = rng.pick(&[300_000, 5_000_000, 30_000_000]);
+            time_ps += rng.range(1, longest_ps);
+            if rng.chance(70) {
+                let usual = if loses { 0 } else { own_bps };
+                case.changes.push(TimedChange { time_ps, change: change(usual) });
+                time_ps += rng.range(1, 5_000_000);
+            }
+        }
+    }
+    case.changes.sort_by_key(|timed| timed.time_ps);
+    grows *= case.transport.classes.len().max(1) as u64;
+    case.transport.buffer_bytes += grows;
+    if let Some(TierBuffers { leaf, agg, spine }) = &mut case.transport.tier_buffers {
+        [leaf, agg, spine].into_iter().for_each(|buffer| *buffer += grows);
+    }
 }
 
 /// Gives packets 2 to 8 traffic classes, flows one of them each, and switches a buffer that holds what is reserved for all.

@@ -8,17 +8,21 @@ use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
-use super::random::{self, ADAPTIVE, CHANGES, CLASSES, CONTROLS, Rng, SELECTIVE, SLOW, SWIFT, UEC};
+use super::random::{self, ADAPTIVE, CHANGES, CLASSES, CONTROLS, IMPAIRED, Rng, SELECTIVE, SLOW, SWIFT, UEC};
 use super::tasks::{TaskCase, queue_pair};
 
-/// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it. From [`CHANGES`] on links fail; from [`SLOW`] on some are slow, and a few fail. From [`CLASSES`] on there are traffic classes.
-pub fn case(seed: u64) -> TaskCase {
-    let cc = match seed {
-        ..SWIFT => [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp][(seed % 5) as usize],
+/// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it. From [`CHANGES`] on links fail; from [`SLOW`] on some are slow, and a few fail. From [`CLASSES`] on there are traffic classes; from
+/// [`IMPAIRED`] on rates change and links lose packets.
+pub fn case(first_seed: u64) -> TaskCase {
+    let cc = match first_seed {
+        ..SWIFT => [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp][(first_seed % 5) as usize],
         SWIFT..SELECTIVE => Cc::Swift,
-        _ => CONTROLS[(seed % 6) as usize],
+        _ => CONTROLS[(first_seed % 6) as usize],
     };
-    let mut rng = Rng::new(seed ^ 0x7461_736b);
+    let mut rng = Rng::new(first_seed ^ 0x7461_736b);
+    // What else a case with impaired links has.
+    let is_impaired = first_seed >= IMPAIRED;
+    let seed = if is_impaired { rng.pick(&[0, SELECTIVE, UEC, ADAPTIVE, CLASSES]) } else { first_seed };
     let clock_ps = rng.pick(&[1, 1000]);
     let mut network = match seed {
         ADAPTIVE..CLASSES => random::several_ways(&mut rng, clock_ps),
@@ -87,6 +91,9 @@ pub fn case(seed: u64) -> TaskCase {
     let fresh_qp = rng.chance(40);
     if (CHANGES..SLOW).contains(&seed) || seed >= SLOW && rng.chance(20) {
         random::break_links(&mut rng, &mut case);
+    }
+    if is_impaired {
+        random::impair_links(&mut rng, &mut case);
     }
     TaskCase { case, graph, first_qp, release_ps, fresh_qp }
 }

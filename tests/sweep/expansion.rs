@@ -446,6 +446,7 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
                     "failing-links",
                     "failed-link-routing",
                     "slow-links",
+                    "lossy-links",
                     "ultra-ethernet",
                     "weighed-ports",
                 ];

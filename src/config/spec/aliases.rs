@@ -38,7 +38,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     (
         "topology.outages",
         "link_failures failed_links link_down failures.links failures.link_down topology.failures outage \
-         broken_links dead_links failures.outages slow_links degraded_links link_rates",
+         broken_links dead_links failures.outages slow_links degraded_links link_rates packet_loss loss_rate link_loss bit_errors ber",
     ),
     ("routing.reroute_us", "reroute convergence_time failover_us detection_us routing.detection_us reroute_delay"),
     ("topology.k", "ports radix fat_tree_k arity"),

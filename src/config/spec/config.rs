@@ -119,7 +119,7 @@ impl Config {
                     spine: mib(KeyId::SpineBufferMib),
                 }),
                 outages: link_texts.outages,
-                slow_links: link_texts.slow_links,
+                impairments: link_texts.impairments,
             },
             routing: Routing {
                 policy,

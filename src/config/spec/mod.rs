@@ -14,6 +14,7 @@ mod error;
 mod experts;
 mod failing_part;
 mod gpu_links;
+mod impairments;
 mod jobs;
 mod key;
 mod key_id;
@@ -37,7 +38,6 @@ mod series;
 mod server_links;
 mod servers;
 mod serving;
-mod slow_links;
 mod topology;
 mod traffic_classes;
 mod training;
@@ -56,6 +56,7 @@ pub use error::{Conflict, Place, SpecError};
 pub use experts::{DispatcherChoice, ExpertsSpec};
 pub use failing_part::FailingPart;
 pub use gpu_links::{GpuLinks, LinkKind, LinksOfGpu, links_of, links_of_table};
+pub use impairments::{ImpairedSpan, Impairment, ImpairmentText, ReducedRate};
 pub use jobs::{JobSection, JobsSection, PlacementChoice, RunningJobs, wrong_job_name};
 pub use key::{Default, Key, KeyKind};
 pub use key_id::{KeyId, N_KEYS};
@@ -81,7 +82,6 @@ pub use sections::{
 pub use series::SeriesKeys;
 pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
 pub use serving::{AdmissionChoice, BatchingChoice, Drafting, GeneratedRequests, PoolLayout, RequestSource, Serving};
-pub use slow_links::{ReducedRate, SlowLinkText};
 pub use traffic_classes::TrafficClasses;
 pub use training::{
     CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, Training,

@@ -1,12 +1,12 @@
-//! Reads `topology.outages`: links and nodes that fail while packets cross the network, and links at a reduced rate.
+//! Reads `topology.outages`: links and nodes that fail while packets cross the network, and links that are slow or lose packets.
 //!
 //! Layer: spec. Names are not looked up here, because the network is not made yet.
 
 use super::error::Conflict;
 use super::failing_part::{FailingPart, part};
+use super::impairments::{ARROW, Impairment, ImpairmentText, impairment, is_impairment};
 use super::key_id::KeyId;
 use super::scale::scaled;
-use super::slow_links::{ARROW, SlowLinkText, is_rate, slow_link};
 use super::value::Values;
 use hyperfold_base::units::{PS_PER_NS, PS_PER_S};
 
@@ -30,18 +30,18 @@ pub struct OutageText {
 pub(super) struct LinkTexts {
     /// What fails.
     pub outages: Vec<OutageText>,
-    /// What is slow for the whole run.
-    pub slow_links: Vec<SlowLinkText>,
+    /// What is slow or loses packets.
+    pub impairments: Vec<ImpairmentText>,
 }
 
 /// An example for messages.
-const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\", \"leaf0 spine1 down 100us up 150us every 1ms until 5ms\", \"random 3\" or \"leaf0 spine1 rate 25%\"";
+const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\", \"leaf0 spine1 down 100us up 150us every 1ms until 5ms\", \"random 3\", \"leaf0 spine1 rate 25%\" or \"leaf0 spine1 loss 0.01% from 100us to 2ms\"";
 /// Most outages of one experiment (our choice).
-const MAX_OUTAGES: usize = 4096;
+pub(super) const MAX_OUTAGES: usize = 4096;
 /// Latest time of an outage in ps, 100 days: simulated time ends soon after.
 const LATEST_PS: f64 = 8.64e18;
 
-/// Reads the outages and the slow links of an experiment: texts that are separated by commas.
+/// Reads the outages and the impaired links of an experiment: texts that are separated by commas.
 pub(super) fn link_texts(v: &Values) -> Result<LinkTexts, Conflict> {
     let text = v.text(KeyId::Outages);
     let fail = |why: String| Conflict { job: None, key: KeyId::Outages, why };
@@ -51,27 +51,35 @@ pub(super) fn link_texts(v: &Values) -> Result<LinkTexts, Conflict> {
     }
     for entry in text.split(',').map(str::trim) {
         let wrong = |why: String| fail(format!("`{entry}`: {why}; {EXAMPLE}"));
-        match is_rate(entry) {
-            true => texts.slow_links.push(slow_link(entry).map_err(wrong)?),
+        match is_impairment(entry) {
+            true => texts.impairments.push(impairment(entry).map_err(wrong)?),
             false => {
                 let number = texts.outages.last().map_or(0, |last| last.entry + 1);
                 texts.outages.extend(all_of(entry, number).map_err(wrong)?);
             }
         }
     }
-    let n = texts.outages.len() + texts.slow_links.len();
+    let n = texts.outages.len() + texts.impairments.iter().map(|text| text.spans.len()).sum::<usize>();
     if n > MAX_OUTAGES {
         return Err(fail(format!("{n} outages are too many; at most {MAX_OUTAGES}")));
     }
     let change = texts.outages.iter().find(|outage| outage.down_ps.is_some() || outage.up_ps.is_some());
+    let is_for_packets = |text: &&ImpairmentText| !text.is_lasting() || matches!(text.what, Impairment::Loss(_));
     match (v.text(KeyId::Mode), change) {
-        ("packet", _) | ("flow", None) => Ok(texts),
+        ("packet", _) => Ok(texts),
+        ("flow", None) => match texts.impairments.iter().find(is_for_packets) {
+            None => Ok(texts),
+            Some(impaired) => Err(fail(format!(
+                "`{}`: at flow level links lose nothing, and have one rate for the whole run; leave it out, or write fidelity.mode = \"packet\"",
+                impaired.text
+            ))),
+        },
         ("flow", Some(outage)) => Err(fail(format!(
             "`{}`: at flow level links fail before the beginning only; leave out `down` and `up`, or write fidelity.mode = \"packet\"",
             outage.text
         ))),
         (mode, _) => Err(fail(format!(
-            "links of the fabric fail or are slow in simulations of packets or flows, and fidelity.mode is \"{mode}\"; section failures says what fails there"
+            "links of the fabric fail, are slow or lose packets in simulations of packets or flows, and fidelity.mode is \"{mode}\"; section failures says what fails there"
         ))),
     }
 }
@@ -110,7 +118,7 @@ fn all_of(text: &str, entry: u64) -> Result<Vec<OutageText>, String> {
 /// Reads one outage of entry number `entry`. The error says what is wrong with it.
 fn one(text: &str, entry: u64) -> Result<OutageText, String> {
     if text.contains(ARROW) {
-        return Err(format!("a link fails in both directions; `{ARROW}` needs a rate"));
+        return Err(format!("a link fails in both directions; `{ARROW}` needs a rate or a loss"));
     }
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_keyword = |word: &&str| matches!(*word, "down" | "up");
@@ -129,7 +137,7 @@ fn one(text: &str, entry: u64) -> Result<OutageText, String> {
 }
 
 /// Reads a time with its unit, in ps.
-fn time(text: &str) -> Result<u64, String> {
+pub(super) fn time(text: &str) -> Result<u64, String> {
     let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
     let scale = match &text[digits.len()..] {
         "ns" => PS_PER_NS as f64,
@@ -184,7 +192,7 @@ mod tests {
             ("a b up 0us", "before it fails"),
             ("a b up 5us down 6us", "after the names"),
             ("a -> b down 5us", "fails in both directions"),
-            ("a->b", "`->` needs a rate"),
+            ("a->b", "`->` needs a rate or a loss"),
             ("a b#0", "no number of a link"),
             ("random 0", "no number of links"),
             ("a b down 1us up 2us every 1us until 1ms", "down for longer"),

@@ -6,12 +6,12 @@ use std::path::PathBuf;
 
 use super::cluster::ClusterRun;
 use super::gpu_links::LinkKind;
+use super::impairments::{Impairment, ImpairmentText};
 use super::named::Named;
 use super::outages::OutageText;
 use super::program::ProgramSpec;
 use super::registered::RegisteredPolicy;
 use super::series::SeriesKeys;
-use super::slow_links::SlowLinkText;
 use hyperfold_network::topology::{FabricShape, Sites};
 use hyperfold_network::transport::TierBuffers;
 
@@ -73,8 +73,15 @@ pub struct TopologySection {
     pub tier_buffers: Option<TierBuffers>,
     /// What fails while packets cross the network.
     pub outages: Vec<OutageText>,
-    /// Links at a reduced rate.
-    pub slow_links: Vec<SlowLinkText>,
+    /// Links that are slow or lose packets.
+    pub impairments: Vec<ImpairmentText>,
+}
+
+impl TopologySection {
+    /// Whether some link loses packets at random.
+    pub fn loses_packets(&self) -> bool {
+        self.impairments.iter().any(|text| matches!(text.what, Impairment::Loss(_)))
+    }
 }
 
 /// Where the network comes from.

@@ -4,6 +4,7 @@
 //! |---|---|
 //! | `switch` | the systems of switches: arrivals, marking, the shared buffer, forwarding |
 //! | `nic`, `sending`, `task` | system `nic`: what happens at a NIC in time order, how it sends, and the tasks of its rank |
+//! | `loss` | packets that get lost on their way over a link |
 //! | `classes`, `class_turns` | traffic classes: which one sends next, at a port or at a NIC |
 //! | `transport`, `cc` | queue pairs and their rates; one file for each congestion control |
 //! | `schedule`, `analytical`, `advance` | the systems with one row per experiment: gates, what is no packet, the next event |
@@ -18,6 +19,7 @@ pub mod classes;
 pub mod engine;
 pub mod key;
 pub mod lists;
+pub mod loss;
 pub mod math;
 pub mod nic;
 pub mod parallel;

@@ -4,13 +4,15 @@
 use super::cc::dcqcn;
 use super::key::{EventKey, lineage, lineages};
 use super::lists::{fetch_rest, wire_push};
+use super::loss::{is_lost, lose_of_nic};
 use super::math::tx_time;
 use super::task;
 use super::transport::spraying::{next_entropy, path_of};
 use super::transport::stream::{is_uec, next_start, takes_any_order, takes_credit};
 use super::transport::{any_order, credit, mixed, queue_pair, selective, uec};
 use hyperfold_columns::{
-    Exp, FlowIdx, FlowTx, FoldTrace, NEVER, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind, meta, mode, qp,
+    Exp, FlowIdx, FlowTx, FoldTrace, LINK_LOSES, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind,
+    meta, mode, qp,
 };
 
 /// Whether a queue pair has something to send and its windows let it.
@@ -166,5 +168,8 @@ pub(super) fn transmit(t: &mut Tables, n: NicIdx, p: PacketIdx, x: u64, event: &
     row.tx_bytes += (pk.meta & meta::WIRE_MASK) as u64;
     pk.t = event.t + x + delay;
     t.details[p].d = arrives;
-    wire_push(t, peer, p);
+    if peer.0 & LINK_LOSES != 0 && is_lost(t, n.end(), p, event.t + x) {
+        return lose_of_nic(t, n.end(), p);
+    }
+    wire_push(t, LinkEndIdx(peer.0 & !LINK_LOSES), p);
 }

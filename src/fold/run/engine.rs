@@ -315,7 +315,7 @@ fn start_over(
 /// once.
 pub(crate) fn links_nics(t: &Tables) -> bool {
     let nics = t.exps[0].nic_len;
-    t.nics.iter().any(|nic| nic.peer.is_some() && matches!(nic.peer.owner(nics), EndOwner::Nic(_)))
+    t.nics.iter().any(|nic| nic.peer.is_some() && matches!(nic.other_end().owner(nics), EndOwner::Nic(_)))
 }
 
 /// Whether the experiment has not begun.

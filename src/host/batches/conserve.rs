@@ -1,7 +1,7 @@
 //! Conservation laws, checked on every experiment that ends. A violation means that the simulator is wrong.
 
 use hyperfold_base::units::PS_PER_S;
-use hyperfold_columns::{FRAME_BYTES, NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta, mode};
+use hyperfold_columns::{FRAME_BYTES, NEVER, NicIdx, PacketIdx, PortIdx, SHARED_HEADER, Tables, kind, meta, mode};
 use hyperfold_engine::cpu::classes::has_classes;
 use hyperfold_engine::cpu::switch::class_port::{held_word, port_queue_row};
 use hyperfold_engine::cpu::transport::stream;
@@ -134,7 +134,8 @@ pub fn check(t: &Tables, link_names: &[String]) -> Result<(), Violation> {
     let found = walk(t);
     let sent: u64 = t.flow_tx.iter().map(|f| f.sent_bytes).sum();
     let arrived: u64 = t.flow_rx.iter().map(|f| f.arrived_bytes).sum();
-    let dropped: u64 = t.ports.iter().map(|p| p.dropped_bytes).sum();
+    let lost_of_nics = t.changes.bytes_lost_of_nics(&t.exps[0], &t.shared);
+    let dropped: u64 = t.ports.iter().map(|p| p.dropped_bytes).sum::<u64>() + lost_of_nics;
     if sent != arrived + dropped + found.data_bytes {
         return Err(Violation::Bytes { sent, arrived, dropped, in_flight: found.data_bytes });
     }
@@ -214,7 +215,7 @@ fn belong_to(expected: u32, table: &'static str, owners: impl Iterator<Item = u3
     }
 }
 
-/// Checks that no transmitter sent more than its rate allows. Each packet's time is rounded by at most half a clock tick, and the last packet may still be in
+/// Checks that no transmitter sent more than its rate allows, the highest that it had. Each packet's time is rounded by at most half a clock tick, and the last packet may still be in
 /// transmission.
 fn rates(t: &Tables, names: &RowNames) -> Result<(), Violation> {
     let e = &t.exps[0];
@@ -229,11 +230,13 @@ fn rates(t: &Tables, names: &RowNames) -> Result<(), Violation> {
         Ok(())
     };
     for (i, n) in t.nics.iter().enumerate() {
-        check(&|| names.nic(i), n.tx_bytes, n.hops, n.rate, n.busy_until)?;
+        let rate = t.changes.own_rate(NicIdx::new(i).end(), n.rate);
+        check(&|| names.nic(i), n.tx_bytes, n.hops, rate, n.busy_until)?;
     }
     for (i, p) in t.ports.iter().enumerate() {
         let frames = p.tx_bytes / FRAME_BYTES as u64;
-        check(&|| names.port(t, i), p.tx_bytes, p.hops + frames, p.rate, p.busy_until)?;
+        let rate = t.changes.own_rate(PortIdx::new(i).end(e.nic_len), p.rate);
+        check(&|| names.port(t, i), p.tx_bytes, p.hops + frames, rate, p.busy_until)?;
     }
     Ok(())
 }

@@ -94,7 +94,7 @@ fn waits(t: &Tables) -> Vec<Vec<LinkEndIdx>> {
         .map(|end| {
             // An end whose link is down is not paused.
             let peer = match end.owner(nics) {
-                EndOwner::Nic(n) => t.nics[n].peer,
+                EndOwner::Nic(n) => t.nics[n].other_end(),
                 EndOwner::Port(p) => t.ports[p].other_end(),
             };
             match peer.port(nics) {

@@ -406,10 +406,14 @@ fn complete(mut columns: WorldColumns, mut in_slice: ResMut<EndedInSlice>) {
             let samples = take(&mut t.series);
             let read_out = || {
                 verdict(t, state).map_err(Ending::Failed)?;
-                let rows =
-                    OutcomeRows { exp: &t.exps[0], nics: &t.nics, ports: &t.ports, tx: &t.flow_tx, tasks: &t.tasks };
-                let outcome =
-                    read(rows, &state.flows, state.program.as_deref(), &state.jobs, &state.link_names, &t.rtts);
+                let outcome = read(
+                    OutcomeRows::of(t),
+                    &state.flows,
+                    state.program.as_deref(),
+                    &state.jobs,
+                    &state.link_names,
+                    &t.rtts,
+                );
                 let shared_links = crate::outcomes::job_outcomes::shared_links(&state.shared_links, &state.link_names);
                 let series = series_outcome::read(t, &samples).map(Arc::new);
                 Ok(ExperimentOutcome { bill: Some(state.bill), shared_links, series, ..outcome })

@@ -8,6 +8,8 @@ use hyperfold_columns::{OwnedTables, Packet, PacketIdx};
 use hyperfold_engine::cpu;
 use hyperfold_engine::gpu::KernelParts;
 use hyperfold_llm::workload::tasks::TaskGraph;
+use hyperfold_network::changes::{NetworkChange, TimedChange};
+use hyperfold_network::topology::ArcIdx;
 use hyperfold_network::transport::{Cc, LossRecovery, Nscc, ReceiverCredit, TrafficClass, Transport};
 
 use super::dumbbell::SmallCase;
@@ -53,6 +55,7 @@ impl Draft {
         if self.starved {
             starve(&mut tables);
         }
+        make_changes(&mut tables);
         cpu::run(&mut tables.view(), self.steps_before);
         KernelCase { name: self.name, tables }
     }
@@ -67,6 +70,15 @@ impl Draft {
         self.name += &format!(", resumed after {steps} steps");
         self.steps_before = steps;
         self
+    }
+}
+
+/// Makes the changes of the network at time 0, as a device has no host beside it that would.
+fn make_changes(tables: &mut OwnedTables) {
+    let t = &mut *tables.view();
+    while t.changes.next_time().is_some() {
+        cpu::run(t, 1);
+        hyperfold_engine::go_on(t, u64::from(u32::MAX)).expect("a change at time 0 needs no records");
     }
 }
 
@@ -164,7 +176,8 @@ fn in_any_order(mut draft: Draft) -> Draft {
 
 /// Cases of parts of the kernels that few experiments need. Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again or mixed, drops
 /// without trimming, messages of a task graph, and receiver credit with and without a window. Ports with queues of their own under another congestion control.
-/// Adaptive routing with a shared buffer, with pauses, and with queues of ports. Traffic classes.
+/// Adaptive routing with a shared buffer, with pauses, and with queues of ports. Traffic classes. Links that lose
+/// packets.
 pub fn rare() -> Vec<KernelCase> {
     let mut drafts = ultra_ethernet(Cc::Nscc);
     drafts.extend(ultra_ethernet(Cc::Rccc));
@@ -172,6 +185,7 @@ pub fn rare() -> Vec<KernelCase> {
     drafts.extend([any_order(Cc::Swift), pauses(Cc::Dcqcn)].map(adaptive));
     drafts.push(weighed(adaptive(pauses(Cc::Dcqcn))));
     drafts.extend([pauses(Cc::Dcqcn), pauses(Cc::Hpcc), any_order(Cc::Swift)].map(classed));
+    drafts.push(lossy_links(any_order(Cc::Dcqcn)));
     built(drafts)
 }
 
@@ -194,7 +208,7 @@ pub fn of(parts: KernelParts) -> Vec<KernelCase> {
 /// Cases of every kind, each under every congestion control.
 fn kinds_of_cases() -> Vec<(String, Draft)> {
     let mut drafts: Vec<(String, Draft)> = Vec::new();
-    let kinds: [(&str, CaseOfControl); 13] = [
+    let kinds: [(&str, CaseOfControl); 14] = [
         ("marks", marks),
         ("losses", losses),
         ("pauses", pauses),
@@ -208,6 +222,7 @@ fn kinds_of_cases() -> Vec<(String, Draft)> {
         ("adaptive routing in any order", |cc| adaptive(any_order(cc))),
         ("classes", |cc| classed(pauses(cc))),
         ("classes in any order", |cc| classed(any_order(cc))),
+        ("links that lose packets", |cc| lossy_links(any_order(cc))),
     ];
     for (kind, draft) in kinds {
         // HPCC has no queues of ports.
@@ -276,6 +291,15 @@ fn classed(mut draft: Draft) -> Draft {
     case.transport.buffer_bytes += case.transport.buffer_bytes;
     case.flows.iter_mut().for_each(|flow| flow.class = (flow.id % 3) as u8);
     draft.name += ", traffic classes";
+    draft
+}
+
+/// A case in which a NIC and a switch port lose every sixteenth packet.
+fn lossy_links(mut draft: Draft) -> Draft {
+    let first_arcs: Vec<ArcIdx> = draft.case.paths[0].data[0].iter().copied().take(2).collect();
+    let loss = |arc| TimedChange { time_ps: 0, change: NetworkChange::Loss { arc, share_q32: 1 << 28 } };
+    draft.case.changes = first_arcs.into_iter().map(loss).collect();
+    draft.name += ", links that lose packets";
     draft
 }
 

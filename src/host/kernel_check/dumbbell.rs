@@ -4,6 +4,7 @@
 
 use hyperfold_columns::OwnedTables;
 use hyperfold_llm::workload::Flow;
+use hyperfold_network::changes::TimedChange;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind, SwitchNames};
 use hyperfold_network::transport::{Cc, RttWindow, Transport};
@@ -33,13 +34,15 @@ pub struct SmallCase {
     pub transport: Transport,
     /// Base RTT and window of each flow.
     pub rtt: Vec<RttWindow>,
+    /// Changes of the network at time 0.
+    pub changes: Vec<TimedChange>,
 }
 
 impl SmallCase {
     /// The network with congestion control `cc`, without flows.
     pub fn idle(cc: Cc) -> SmallCase {
         let (flows, paths, rtt) = (Vec::new(), Vec::new(), Vec::new());
-        SmallCase { network: dumbbell(), flows, paths, transport: transport(cc), rtt }
+        SmallCase { network: dumbbell(), flows, paths, transport: transport(cc), rtt, changes: Vec::new() }
     }
 
     /// Nine flows with congestion control `cc`, the first of `bytes`, each of the others a little larger than the one before.
@@ -80,7 +83,7 @@ impl SmallCase {
             rtt: &self.rtt,
             transport: &self.transport,
             graph,
-            changes: &[],
+            changes: &self.changes,
             options,
         });
         built.expect("the stored experiments are valid").tables

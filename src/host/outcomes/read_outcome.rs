@@ -4,7 +4,9 @@
 
 use std::sync::Arc;
 
-use hyperfold_columns::{Exp, FlowIdx, FlowTx, NEVER, Nic, Port, RttSample, Task, mode, task};
+use hyperfold_columns::{
+    Exp, FlowIdx, FlowTx, NEVER, NetworkChanges, Nic, NicIdx, Port, PortIdx, RttSample, Tables, Task, mode, task,
+};
 
 use crate::outcomes::flow_info::{FlowCarrier, FlowInfo};
 use crate::outcomes::job_outcomes;
@@ -21,6 +23,24 @@ pub(crate) struct OutcomeRows<'a> {
     pub ports: &'a [Port],
     pub tx: &'a [FlowTx],
     pub tasks: &'a [Task],
+    pub changes: &'a NetworkChanges,
+    /// Shared words of the experiment.
+    pub shared: &'a [u32],
+}
+
+impl<'a> OutcomeRows<'a> {
+    /// The rows of tables that hold one experiment.
+    pub(crate) fn of(t: &'a Tables<'_>) -> Self {
+        OutcomeRows {
+            exp: &t.exps[0],
+            nics: &t.nics,
+            ports: &t.ports,
+            tx: &t.flow_tx,
+            tasks: &t.tasks,
+            changes: &t.changes,
+            shared: &t.shared,
+        }
+    }
 }
 
 /// Reads the outcome of an experiment. `link_names` are the names of its link ends, NICs first; `rtts` are its samples, `rtt_cap` for each flow.
@@ -92,21 +112,23 @@ pub(crate) fn read(
         out.peak_memory_bytes = out.jobs.iter().filter_map(|job| job.peak_memory_bytes).max();
     }
     out.retransmissions = again.iter().flatten().map(|qp| qp.packets).sum();
-    for (nic, name) in rows.nics.iter().zip(link_names) {
+    for ((n, nic), name) in (0..).map(NicIdx).zip(rows.nics).zip(link_names) {
+        let drops = u64::from(rows.changes.lost_of_nic(rows.exp, rows.shared, n));
         out.packet_hops += nic.hops;
         out.pfc_pauses += nic.pauses as u64;
+        out.drops += drops;
         out.links.push(LinkOutcome {
             name: name.clone(),
-            rate_bps: nic.rate,
+            rate_bps: rows.changes.own_rate(n.end(), nic.rate),
             bytes: nic.tx_bytes,
             max_queue_bytes: 0,
             queue_area: 0,
             marks: 0,
             pauses: nic.pauses as u64,
-            drops: 0,
+            drops,
         });
     }
-    for (port, name) in rows.ports.iter().zip(&link_names[rows.nics.len()..]) {
+    for ((p, port), name) in (0..).map(PortIdx).zip(rows.ports).zip(&link_names[rows.nics.len()..]) {
         out.packet_hops += port.hops;
         out.pfc_pauses += port.pauses as u64;
         out.ecn_marks += port.marks;
@@ -114,7 +136,7 @@ pub(crate) fn read(
         out.max_queue_bytes = out.max_queue_bytes.max(port.max_q as u64);
         out.links.push(LinkOutcome {
             name: name.clone(),
-            rate_bps: port.rate,
+            rate_bps: rows.changes.own_rate(p.end(rows.nics.len() as u32), port.rate),
             bytes: port.tx_bytes,
             max_queue_bytes: port.max_q as u64,
             queue_area: port.q_area,

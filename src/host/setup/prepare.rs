@@ -9,7 +9,7 @@ use crate::setup::links::names::link_names;
 use hyperfold_base::budget::{self, OverBudget, Unfinished};
 use hyperfold_base::isolation::isolated;
 use hyperfold_columns::{cc, mode, status};
-use hyperfold_config::spec::{Config, KeyId, Steady, TopologyKind};
+use hyperfold_config::spec::{Config, Impairment, KeyId, Steady, TopologyKind};
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::Network;
 
@@ -174,12 +174,15 @@ pub(crate) fn guarded<T>(
 /// says the same of its tables.
 pub fn unknown_to_folding(config: &Config) -> Option<&'static str> {
     let v = &config.values;
-    let changes = config.topology.outages.iter().any(|o| o.down_ps.is_some() || o.up_ps.is_some());
+    let fails = config.topology.outages.iter().any(|o| o.down_ps.is_some() || o.up_ps.is_some());
+    let impaired =
+        config.topology.impairments.iter().any(|text| !text.is_lasting() || matches!(text.what, Impairment::Loss(_)));
     let is_adaptive = || named_routing_policy(config).is_some_and(|policy| policy.is_adaptive());
     [
         (config.output.rtt, "output.rtt samples its round trips"),
         (config.output.series.is_some(), "output.series samples it over time"),
-        (changes, "links fail or come back while it runs (topology.outages)"),
+        (fails, "links fail or come back while it runs (topology.outages)"),
+        (impaired, "links lose packets, or have another rate for some time (topology.outages)"),
         (
             v.is(KeyId::LossRecovery, "selective"),
             "its receivers take packets in any order (transport.loss_recovery = \"selective\")",

@@ -28,8 +28,8 @@ use crate::programs::serving;
 use crate::programs::traffic::{check_classes, few_enough, flows, queue_pairs};
 use crate::programs::training::TrainingSetup;
 use crate::setup::error::PrepareError;
+use crate::setup::links::impairments::{Impairments, impairment_notes, impairments};
 use crate::setup::links::outages::{CrossingFlows, network_changes, outages};
-use crate::setup::links::slow_links::{slow_arcs, slow_link_notes};
 use crate::setup::marking;
 use crate::setup::network::{bill, network, nvlink_as_packets};
 use crate::setup::own_routing::named_routing_policy;
@@ -119,7 +119,8 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     if config.cluster.nvlink_packets {
         nvlink_as_packets(&mut network, servers::links_of_mesh(config, described.as_ref()) > 1);
     }
-    network.slow_arcs = slow_arcs(config, &network)?;
+    let Impairments { slow, changes: mut impaired } = impairments(config, &network)?;
+    network.slow_arcs = slow;
     network.may_reduce = true;
     let outages = outages(config, &network)?;
     let down_before = failed_before(&outages);
@@ -206,8 +207,12 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     drop(detours);
     let crossing =
         CrossingFlows { flows: &packet_flows, paths: &paths, own_paths: &own_paths, lanes: &lanes, policy: &*policy };
-    let changes = network_changes(config, &network, &outages, &crossing, &transport, &mut notes);
-    notes.extend(slow_link_notes(config, &network, &paths));
+    let mut changes = network_changes(config, &network, &outages, &crossing, &transport, &mut notes);
+    if !packet_flows.is_empty() {
+        changes.append(&mut impaired);
+        changes.sort_by_key(|change| change.time_ps);
+    }
+    notes.extend(impairment_notes(config, &network, &paths, &changes));
     notes.extend(sampled_packets(config, job.is_some()));
     notes.extend(several_paths(config, &paths));
     notes.extend(unused_classes(config, &packet_flows));

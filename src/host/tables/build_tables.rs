@@ -2,19 +2,22 @@
 //!
 //! Layer: host. The only place that knows both the graph and the columns.
 
+use std::collections::BTreeMap;
+
 use bytemuck::Zeroable;
 
 use hyperfold_base::budget;
 use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
 use hyperfold_columns::{
-    ClassQueue, EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx,
-    OwnedTables, Packet, PacketDetails, PacketIdx, PathSpan, Plan, Port, PortIdx, RttSample, SHARED_FLOWS_LEFT,
-    SHARED_HEADER, Switch, SwitchIdx, TableChange, TaskIdx, TimeSeries, Wire, meta, mode, psn, task,
+    ClassQueue, EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LOSS_WORDS, LinkEndIdx, NEVER, NONE, Nic,
+    NicIdx, OwnedTables, Packet, PacketDetails, PacketIdx, PathSpan, Plan, Port, PortIdx, RateColumns, RttSample,
+    SHARED_FLOWS_LEFT, SHARED_HEADER, Switch, SwitchIdx, TableChange, TaskIdx, TimeSeries, Wire, loss, meta, mode, psn,
+    task,
 };
 use hyperfold_config::spec::SeriesKeys;
 use hyperfold_engine::{grow, stops};
 use hyperfold_llm::workload::Flow;
-use hyperfold_network::changes::NetworkChange;
+use hyperfold_network::changes::{NetworkChange, TimedChange};
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind};
 use hyperfold_network::transport::{Cc, TrafficClass, Transport, psn_range};
 
@@ -58,7 +61,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let step = net.links.iter().filter(|l| net.is_packet_link(l)).map(|l| l.delay_ps).min().unwrap_or(1);
     let min_latency_ps = case.graph.map_or(u64::MAX, |g| build_tasks::min_latency(&g));
     let step = (step.min(min_latency_ps) / case.options.step_divisor).max(1);
-    let rates = int_rates(net, tr.cc, case.options.flow_level)?;
+    let rates = int_rates(net, tr.cc, case.options.flow_level, case.changes)?;
     let mut t = OwnedTables::default();
     t.exps.push(header(case, &rates, step));
     nics(&mut t, case, &ends);
@@ -111,8 +114,9 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let record = size_of::<Packet>() + size_of::<PacketDetails>() + telemetry;
     budget::announce("records of packets", packets.saturating_mul(record as u64));
     grow::first_fill(&mut t.view(), &fill);
-    changes(&mut t, case, &ends, &mut choices, &flow_rows);
+    changes(&mut t, case, &ends, &mut choices, &flow_rows, &rates);
     lengths(&mut t)?;
+    debug_assert!(!t.changes.has_losses() || t.shared.len() == t.exps[0].loss_words(LinkEndIdx::new(n_ends)));
     if let Some(keys) = case.options.series {
         let SeriesKeys { links, flows, interval_ps, cap } = keys;
         t.series = TimeSeries { links, flows, interval: interval_ps, cap: cap as usize, ..TimeSeries::default() };
@@ -123,11 +127,19 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs })
 }
 
-/// Stores the changes of the network, with their new paths.
-fn changes(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, choices: &mut PathChoices, flow_rows: &[FlowIdx]) {
+/// Stores the changes of the network, with their new paths. `rates`: those that an INT header can name, in Mb/s.
+fn changes(
+    t: &mut OwnedTables,
+    case: &PacketCase,
+    ends: &Ends,
+    choices: &mut PathChoices,
+    flow_rows: &[FlowIdx],
+    rates: &[u32],
+) {
     if case.changes.is_empty() {
         return;
     }
+    let mut own_rates = BTreeMap::new();
     let end_of = |arc: u32| ends.end_of_arc[arc as usize];
     let list = case.changes.iter().map(|timed| {
         budget::check("changes of the network");
@@ -139,10 +151,40 @@ fn changes(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, choices: &mut Pa
                 data: add_data_paths(t, &paths.data, ends, choices),
                 answers: add_paths(t, &paths.ack, ends),
             },
+            NetworkChange::Rate { arc, rate_bps } => {
+                own_rates.insert(end_of(*arc), case.network.arc_rate(*arc));
+                TableChange::Rate { end: end_of(*arc), columns: rate_columns(case.transport, *rate_bps, rates) }
+            }
+            NetworkChange::Loss { arc, share_q32 } => TableChange::Loss { end: end_of(*arc), share_q32: *share_q32 },
         };
         (timed.time_ps, row_change)
     });
     t.changes.list = list.collect();
+    t.changes.own_rates = own_rates.into_iter().collect();
+    if t.changes.has_losses() {
+        loss_words(t, ends);
+    }
+}
+
+/// Columns of a NIC or a port with `rate` in bps.
+fn rate_columns(tr: &Transport, rate: u64, rates: &[u32]) -> RateColumns {
+    let mbps = (rate / BPS_PER_MBPS) as u32;
+    RateColumns {
+        rate,
+        tx_full: tx_ps(tr.payload + tr.data_overhead, rate, tr.clock_ps),
+        tx_ack: tx_ps(tr.ack_bytes, rate, tr.clock_ps),
+        rate_idx: rates.iter().position(|&x| x == mbps).unwrap_or(0) as u32,
+    }
+}
+
+/// Adds the shared words about losses at random. No link end loses packets yet.
+fn loss_words(t: &mut OwnedTables, ends: &Ends) {
+    budget::announce_rows::<u32>("losses of links", ends.arcs.len() as u64 * u64::from(LOSS_WORDS));
+    t.shared.extend(ends.arcs.iter().flat_map(|&arc| {
+        let mut words = [0; LOSS_WORDS as usize];
+        words[loss::ARC as usize] = arc;
+        words
+    }));
 }
 
 /// Fills the bits of packets in any order, with the range that the transport gives, or one of four bandwidth-delay products.
@@ -272,14 +314,14 @@ fn owners(net: &Network, ends: &Ends) -> Vec<NicIdx> {
 fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
     let (net, tr) = (case.network, case.transport);
     for &arc in &ends.arcs[..ends.n_nics as usize] {
-        let rate = net.arc_rate(arc);
+        let RateColumns { rate, tx_full, tx_ack, .. } = rate_columns(tr, net.arc_rate(arc), &[]);
         t.nics.push(Nic {
             exp: case.options.exp_id,
             peer: ends.end_of_arc[(arc ^ 1) as usize],
             rate,
             delay: net.arc_link(arc).delay_ps,
-            tx_full: tx_ps(tr.payload + tr.data_overhead, rate, tr.clock_ps),
-            tx_ack: tx_ps(tr.ack_bytes, rate, tr.clock_ps),
+            tx_full,
+            tx_ack,
             busy_until: NEVER,
             timer: NEVER,
             rto: NEVER,
@@ -305,14 +347,27 @@ const BY_CLASS: &str = ", for each of transport.classes (lossy ones need no head
 
 /// Bytes that a port must still take in after it sent a pause: the reference's three one-way delays at the rate at which it receives. Short links and large
 /// packets need more: a round trip, the packet that the pause frame waits for, the packet that the peer is transmitting, and one packet for the frame and for
-/// counting by packets. A port that sends more slowly than it receives takes in more while that packet and the frame leave.
-fn headroom_bytes(net: &Network, arc: ArcIdx, max_wire: u32) -> u64 {
-    let (rate_in, rate_out) = (u128::from(net.arc_rate(arc ^ 1)), u128::from(net.arc_rate(arc)));
+/// counting by packets. A port that sends more slowly than it receives takes in more while that packet and the frame leave. `slowest` has the lowest rates of
+/// directions whose rate changes, in bps.
+fn headroom_bytes(net: &Network, arc: ArcIdx, max_wire: u32, slowest: &BTreeMap<ArcIdx, u64>) -> u64 {
+    let rate_in = u128::from(net.arc_rate(arc ^ 1));
+    let rate_out = u128::from(slowest.get(&arc).copied().unwrap_or_else(|| net.arc_rate(arc)));
     let delay_ps = u128::from(net.arc_link(arc).delay_ps);
     let in_flight = |delays: u128| delays * rate_in * delay_ps / (8 * PS_PER_S as u128);
     let leaving = u128::from(max_wire + FRAME_BYTES);
     let more = (leaving * rate_in.saturating_sub(rate_out)).div_ceil(rate_out);
     in_flight(3).max(in_flight(2) + 3 * u128::from(max_wire) + more) as u64
+}
+
+/// Lowest rate in bps of each direction of a link whose rate changes.
+fn slowest_rates(changes: &[TimedChange]) -> BTreeMap<ArcIdx, u64> {
+    let mut slowest = BTreeMap::new();
+    for timed in changes {
+        if let NetworkChange::Rate { arc, rate_bps } = timed.change {
+            slowest.entry(arc).and_modify(|rate: &mut u64| *rate = rate_bps.min(*rate)).or_insert(rate_bps);
+        }
+    }
+    slowest
 }
 
 /// Bytes that come in while frames about the other traffic classes go before a pause frame.
@@ -338,13 +393,14 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
     let mut plan_first = 0u64;
     let tiers = if tr.tier_buffers.is_some() { net.tiers() } else { Vec::new() };
     let top = tiers.iter().copied().max().unwrap_or(0);
+    let slowest = slowest_rates(case.changes);
     for (s, &(node, first, n)) in ends.switches.iter().enumerate() {
         let mut headrooms = 0u64;
         for p in first.run(n) {
             let arc = ends.arcs[p.end(ends.n_nics).usize()];
             let rate = net.arc_rate(arc);
             // Without PFC no pause is sent, so no headroom is needed.
-            let headroom = if tr.pfc { headroom_bytes(net, arc, max_wire) + frames_before(tr) } else { 0 };
+            let headroom = if tr.pfc { headroom_bytes(net, arc, max_wire, &slowest) + frames_before(tr) } else { 0 };
             headrooms += headroom * tr.lossless_classes();
             let headroom = tr.port_queue_for(rate).unwrap_or(headroom).min(u32::MAX as u64 / 2) as u32;
             let ecn = tr.ecn_for(rate);
@@ -353,16 +409,16 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
             let (kmin, kmax) = if marks { (ecn.kmin_bytes, ecn.kmax_bytes) } else { (u64::MAX, u64::MAX) };
             // The share of the buffer is for what the port receives.
             let shift = alpha_shift(tr.pfc_alpha_shift, net.arc_rate(arc ^ 1), host_rate);
-            let mbps = (rate / BPS_PER_MBPS) as u32;
+            let RateColumns { tx_full, tx_ack, rate_idx, .. } = rate_columns(tr, rate, rates);
             t.ports.push(Port {
                 exp: case.options.exp_id,
                 switch_idx: SwitchIdx::new(s),
                 peer: ends.end_of_arc[(arc ^ 1) as usize],
-                rate_idx: rates.iter().position(|&x| x == mbps).unwrap_or(0) as u32,
+                rate_idx,
                 rate,
                 delay: net.arc_link(arc).delay_ps,
-                tx_full: tx_ps(tr.payload + tr.data_overhead, rate, tr.clock_ps),
-                tx_ack: tx_ps(tr.ack_bytes, rate, tr.clock_ps),
+                tx_full,
+                tx_ack,
                 kmin: kmin.min(u32::MAX as u64) as u32,
                 kmax: kmax.min(u32::MAX as u64) as u32,
                 pmax_q32: ecn.pmax_q32,

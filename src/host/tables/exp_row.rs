@@ -5,17 +5,30 @@
 use bytemuck::Zeroable;
 use hyperfold_base::units::BPS_PER_MBPS;
 use hyperfold_columns::{Exp, NONE, mode};
+use hyperfold_network::changes::{NetworkChange, TimedChange};
 use hyperfold_network::topology::{ArcIdx, Network};
 use hyperfold_network::transport::{Cc, LossRecovery};
 
 use crate::setup::error::BuildError;
 use crate::tables::packet_case::PacketCase;
 
-/// Returns the distinct rates of ports in Mb/s, ascending, for the INT header; empty without HPCC.
-pub(super) fn int_rates(net: &Network, cc: Cc, flow_level: bool) -> Result<Vec<u32>, BuildError> {
+/// Returns the distinct rates of ports in Mb/s, ascending, for the INT header, those that `changes` bring among them; empty without HPCC.
+pub(super) fn int_rates(
+    net: &Network,
+    cc: Cc,
+    flow_level: bool,
+    changes: &[TimedChange],
+) -> Result<Vec<u32>, BuildError> {
     let arcs = 0..2 * net.links.len() as ArcIdx;
     let mut rates: Vec<u64> =
         arcs.filter(|&arc| net.is_packet_link(net.arc_link(arc))).map(|arc| net.arc_rate(arc)).collect();
+    let later = changes.iter().filter_map(|timed| match timed.change {
+        NetworkChange::Rate { rate_bps, .. } => Some(rate_bps),
+        _ => None,
+    });
+    let n_own = rates.len();
+    rates.extend(later);
+    let reduced = !net.slow_arcs.is_empty() || rates.len() > n_own;
     rates.sort_unstable();
     rates.dedup();
     if let Some(&odd) = rates.iter().find(|r| *r % BPS_PER_MBPS != 0) {
@@ -25,7 +38,7 @@ pub(super) fn int_rates(net: &Network, cc: Cc, flow_level: bool) -> Result<Vec<u
         return Ok(Vec::new());
     }
     if rates.len() > 8 {
-        return Err(BuildError::TooManyRates { n: rates.len(), reduced: !net.slow_arcs.is_empty() });
+        return Err(BuildError::TooManyRates { n: rates.len(), reduced });
     }
     Ok(rates.iter().map(|r| (r / BPS_PER_MBPS) as u32).collect())
 }

@@ -369,8 +369,8 @@ impl<'a> Findings<'a> {
         if record.drops.is_some_and(|n| n > 0) {
             let config = config(self.sweep, experiment);
             match config.values.bool(spec::KeyId::Pfc) {
-                // Queues of ports are made to trim or drop what they cannot take.
-                _ if config.values.bool(spec::KeyId::PortQueue) => {}
+                // Queues of ports are made to trim or drop what they cannot take, and a link may lose packets wherever it leads.
+                _ if config.values.bool(spec::KeyId::PortQueue) || config.topology.loses_packets() => {}
                 // A link that fails loses packets with PFC too.
                 true if config.classes.has_lossy() => self.lost_by_class += 1,
                 true => self.lost_with_pfc += u64::from(config.topology.outages.is_empty()),

@@ -118,6 +118,16 @@ impl CcState {
         }
     }
 
+    /// The NIC's rate has changed to `rate_max`; `followed` says what a rate of the queue pair becomes.
+    pub fn follow(&mut self, rate_max: u64, followed: impl Fn(u64) -> u64) {
+        match self {
+            CcState::Dcqcn(cc) if cc.started => cc.target = followed(cc.target),
+            CcState::Hpcc(cc) => cc.rc = followed(cc.rc),
+            CcState::Nscc(cc) => cc.has_line_rate(rate_max),
+            _ => {}
+        }
+    }
+
     /// The flow has other paths, of which ACKs beyond byte `snd_nxt` are the first to tell.
     pub fn change_paths(&mut self, snd_nxt: u64) {
         if let CcState::Hpcc(cc) = self {
@@ -297,7 +307,7 @@ impl Sim<'_> {
     }
 
     /// The new rate also moves the gap that the last packet opened.
-    fn change_rate(&mut self, flow: u32, rate: u64) {
+    pub(super) fn change_rate(&mut self, flow: u32, rate: u64) {
         let t = &self.case.transport;
         let sender = &mut self.senders[flow as usize];
         if t.rate_bound {

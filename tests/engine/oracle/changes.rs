@@ -1,4 +1,4 @@
-//! Links that fail and come back, and the paths that flows take meanwhile.
+//! Links that fail and come back, the paths that flows take meanwhile, rates that change, and packets that get lost at random.
 
 use std::collections::BTreeSet;
 
@@ -6,6 +6,8 @@ use hyperfold_network::changes::{NetworkChange, TimedChange};
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::ArcIdx;
 
+use super::arith::hash32;
+use super::cc::CcState;
 use super::port::{Item, Kind};
 use super::{Case, Lineage, Sim};
 
@@ -149,6 +151,8 @@ impl Sim<'_> {
                     self.routes[*flow].replace(paths);
                     self.senders[*flow].has_paths(self.case, *flow, &paths.data);
                 }
+                NetworkChange::Rate { arc, rate_bps } => self.has_rate(*arc, *rate_bps),
+                NetworkChange::Loss { arc, share_q32 } => self.ports[*arc as usize].loss_q32 = *share_q32,
             }
         }
         for (_, arc) in to_kick {
@@ -184,6 +188,39 @@ impl Sim<'_> {
         if !port.is_switch {
             self.arm(arc, self.now);
         }
+    }
+
+    /// The arc has this rate from now on. Queue pairs of a NIC that nothing else limited follow it, and none is faster.
+    fn has_rate(&mut self, arc: ArcIdx, rate_bps: u64) {
+        let old = std::mem::replace(&mut self.ports[arc as usize].rate_bps, rate_bps);
+        if self.ports[arc as usize].is_switch {
+            return;
+        }
+        let followed = |rate: u64| if rate == old || rate > rate_bps { rate_bps } else { rate };
+        for flow in 0..self.senders.len() {
+            if self.senders[flow].nic != arc {
+                continue;
+            }
+            let sender = &mut self.senders[flow];
+            sender.rate_max = rate_bps;
+            if !sender.is_created {
+                sender.rate = rate_bps;
+                sender.cc = CcState::new(&self.case.transport, rate_bps, sender.rtt_ps);
+                continue;
+            }
+            sender.cc.follow(rate_bps, followed);
+            let rate = followed(sender.rate);
+            match sender.cc {
+                CcState::Hpcc(_) if sender.last_wire > 0 => self.change_rate(flow as u32, rate),
+                _ => sender.rate = rate,
+            }
+        }
+    }
+
+    /// Whether a packet that leaves `arc` completely at `done` gets lost.
+    pub(super) fn loses(&self, arc: ArcIdx, done: u64) -> bool {
+        let share = self.ports[arc as usize].loss_q32;
+        share > 0 && hash32(!arc, done as u32, (done >> 32) as u32, self.case.transport.seed) < share
     }
 
     /// What was sent on `arc` never arrives: a drop of the switch port that sent it, or to which the NIC that sent it is linked.

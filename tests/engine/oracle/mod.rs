@@ -77,6 +77,8 @@ pub struct Outcome {
     pub drops: u64,
     /// Drops on links that were down, by the arc that leaves the port they count for.
     pub lost: Vec<u64>,
+    /// Packets that got lost at random, by the arc that they were sent on. They are drops too.
+    pub lost_at_random: Vec<u64>,
     /// The largest egress queue of a switch (data and ACK bytes), right after a packet joined it.
     pub max_queue_bytes: u64,
     /// PULLs that receivers made.
@@ -284,6 +286,7 @@ impl<'a> Sim<'a> {
             pfc_frames: self.pfc_frames,
             drops: self.drops,
             lost: self.ports.iter().map(|p| p.lost).collect(),
+            lost_at_random: self.ports.iter().map(|p| p.lost_at_random).collect(),
             max_queue_bytes: self.max_queue_bytes,
             pulls: self.pulls,
             tx_bytes: self.ports.iter().map(|p| p.tx_bytes).collect(),
@@ -293,6 +296,6 @@ impl<'a> Sim<'a> {
     }
 }
 
-fn is_switch(case: &Case, arc: ArcIdx) -> bool {
+pub fn is_switch(case: &Case, arc: ArcIdx) -> bool {
     case.network.nodes[case.network.arc_from(arc) as usize].kind == NodeKind::Switch
 }

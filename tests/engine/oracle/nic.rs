@@ -58,6 +58,7 @@ pub fn path_of(t: &Transport, flow: u32, number: u32, direction: u32, paths: u32
 impl Sim<'_> {
     pub(super) fn start_flow(&mut self, flow: u32) {
         let sender = &mut self.senders[flow as usize];
+        sender.is_created = true;
         sender.next_avail = self.now;
         sender.begin_burst();
         let nic = sender.nic;

@@ -69,6 +69,11 @@ impl NsccState {
         state
     }
 
+    /// The window follows at the next answer.
+    pub fn has_line_rate(&mut self, rate: u64) {
+        self.rate = rate;
+    }
+
     pub fn cwnd(&self) -> u64 {
         self.cwnd
     }

@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 
+use hyperfold_network::changes::NetworkChange;
 use hyperfold_network::topology::{ArcIdx, Network};
 use hyperfold_network::transport::EcnThresholds;
 
@@ -139,6 +140,8 @@ pub struct ClassQueue {
 pub struct Port {
     pub is_switch: bool,
     pub rate_bps: u64,
+    /// Its rate at first, by which its thresholds and its queue were configured.
+    pub first_rate_bps: u64,
     pub delay_ps: u64,
     pub busy: bool,
     /// Its link carries nothing.
@@ -147,6 +150,10 @@ pub struct Port {
     pub outages: u32,
     /// Packets of this port, or of the NIC at its link, that were lost because the link was down.
     pub lost: u64,
+    /// Share of the packets it sends that get lost, in units of 2^-32.
+    pub loss_q32: u32,
+    /// Packets that got lost so.
+    pub lost_at_random: u64,
     /// Sent and not yet arrived, oldest first.
     pub wire: VecDeque<Item>,
     /// By class.
@@ -178,6 +185,15 @@ pub fn rate(net: &Network, arc: ArcIdx) -> u64 {
     reduced.map_or(net.links[arc as usize / 2].rate_bps, |slow| slow.rate_bps)
 }
 
+/// Lowest rate that the port of an arc ever has.
+pub fn lowest_rate(case: &Case, arc: ArcIdx) -> u64 {
+    let later = case.changes.iter().filter_map(|timed| match timed.change {
+        NetworkChange::Rate { arc: changed, rate_bps } if changed == arc => Some(rate_bps),
+        _ => None,
+    });
+    later.fold(rate(&case.network, arc), u64::min)
+}
+
 /// Ports of all arcs. Switch ports are numbered by node, then by link.
 pub fn all(case: &Case) -> Vec<Port> {
     let net = &case.network;
@@ -187,11 +203,14 @@ pub fn all(case: &Case) -> Vec<Port> {
             Port {
                 is_switch: is_switch(case, arc),
                 rate_bps,
+                first_rate_bps: rate_bps,
                 delay_ps: net.arc_link(arc).delay_ps,
                 busy: false,
                 down: false,
                 outages: 0,
                 lost: 0,
+                loss_q32: 0,
+                lost_at_random: 0,
                 wire: VecDeque::new(),
                 queues: vec![ClassQueue::default(); n_classes(case)],
                 turns: Turns::new(case),
@@ -239,6 +258,9 @@ impl Sim<'_> {
         self.schedule(done, Event::Complete(arc));
         if down {
             self.lose(arc, &item);
+        } else if matches!(item, Item::Packet(_)) && self.loses(arc, done) {
+            self.drops += 1;
+            self.ports[arc as usize].lost_at_random += 1;
         } else {
             self.ports[arc as usize].wire.push_back(item);
             self.schedule(there, Event::Arrive(arc, outages));

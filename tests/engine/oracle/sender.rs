@@ -34,6 +34,8 @@ pub struct Sender {
     pub ends: Vec<u64>,
     pub snd_nxt: u64,
     pub snd_una: u64,
+    /// Whether its queue pair has been created: a flow has started, or a first message is posted.
+    pub is_created: bool,
     pub rate: u64,
     /// Line rate of the NIC.
     pub rate_max: u64,
@@ -78,6 +80,7 @@ impl Sender {
             ends: if is_qp { Vec::new() } else { vec![size] },
             snd_nxt: 0,
             snd_una: 0,
+            is_created: false,
             rate: rate_max,
             rate_max,
             next_avail: 0,

@@ -53,7 +53,7 @@ pub fn mmus(case: &Case) -> Vec<Mmu> {
         let ingress: Vec<Ingress> = packet_arcs(node)
             .flat_map(|arc| (0..n_classes(case)).map(move |class| (arc, class)))
             .map(|(arc, class)| {
-                let (rate_in, rate_out) = (port::rate(net, arc ^ 1) as u128, port::rate(net, arc) as u128);
+                let (rate_in, rate_out) = (port::rate(net, arc ^ 1) as u128, port::lowest_rate(case, arc) as u128);
                 let (mut rate, mut shift) = (rate_in as u64, t.pfc_alpha_shift);
                 while rate > host_rate && shift > 0 {
                     rate /= 2;
@@ -173,7 +173,7 @@ impl Sim<'_> {
         let node = self.node_of(in_port) as usize;
         assert_eq!(self.node_of(egress) as usize, node, "flow {}: the path is not connected", packet.flow);
         packet.hop += 1;
-        if let Some(limit) = self.case.transport.port_queue_for(self.ports[egress as usize].rate_bps) {
+        if let Some(limit) = self.case.transport.port_queue_for(self.ports[egress as usize].first_rate_bps) {
             self.join_own_queue(egress, packet, limit);
             return;
         }

@@ -212,6 +212,7 @@ impl Sim<'_> {
         let messages = &mut self.tasks.messages[flow as usize];
         let used = messages.posted > 0;
         messages.posted += 1;
+        sender.is_created = true;
         if used && self.tasks.fresh {
             sender.rate = sender.rate_max;
             sender.cc.renew(&self.case.transport, sender.rate_max, sender.rtt_ps);

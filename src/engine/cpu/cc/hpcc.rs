@@ -90,7 +90,7 @@ fn link_rate_mbps(lo: &[u32; 4], hi: &[u32; 4], idx: u32) -> u64 {
 }
 
 /// Sets a new rate. That moves the next send of the queue pair, and the NIC's timer if the timer is now too late.
-fn change_rate(t: &mut Tables, n: NicIdx, f: FlowIdx, rate: u64, event: &EventKey) {
+pub fn change_rate(t: &mut Tables, n: NicIdx, f: FlowIdx, rate: u64, event: &EventKey) {
     let e = &t.exps[0];
     let clock = e.clock_ps as u64;
     let line = t.nics[n].rate;

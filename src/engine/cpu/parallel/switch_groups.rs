@@ -17,7 +17,7 @@ impl SwitchGroups {
     /// joined by a link.
     pub fn of(t: &Tables) -> Option<SwitchGroups> {
         let nics = t.exps[0].nic_len;
-        let to_nic = |n: NicIdx| matches!(t.nics[n].peer.owner(nics), EndOwner::Nic(_));
+        let to_nic = |n: NicIdx| matches!(t.nics[n].other_end().owner(nics), EndOwner::Nic(_));
         if NicIdx::all(nics).any(|n| t.nics[n].peer.is_some() && to_nic(n)) {
             return None;
         }

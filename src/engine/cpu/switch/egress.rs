@@ -5,10 +5,11 @@ use super::mmu::SharedBuffer;
 use crate::cpu::classes::{class_of, class_queue, has_classes, spend_allowance};
 use crate::cpu::key::{ARRIVAL, COMPLETION, EventRef, lineages};
 use crate::cpu::lists::{fetch_rest, wire_push};
+use crate::cpu::loss::is_lost;
 use crate::cpu::math::{hash32, tx_time};
 use hyperfold_columns::{
-    CONTROL_TURNS, FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, Lineage, NEVER, PacketIdx, PortIdx, SHARED_HEADER,
-    Tables, cc, flag, kind, meta, mode,
+    CONTROL_TURNS, FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, LINK_TROUBLE, Lineage, LinkEndIdx, NEVER, PacketIdx,
+    PortIdx, SHARED_HEADER, Tables, cc, flag, kind, meta, mode,
 };
 
 /// An event at a port.
@@ -372,16 +373,23 @@ fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, even
     row.busy_until = event.t + x;
     row.busy_d = ends;
     row.tx_bytes += wire as u64;
-    let (peer, cut_off) = (row.peer, row.is_cut_off());
+    let (peer, in_trouble) = (row.peer, row.has_trouble());
     t.packets[p].t = event.t + x + delay;
     t.details[p].d = arrives;
-    if cut_off {
+    if in_trouble && !reaches_peer(t, port, p, event.t + x) {
         return drop_packet(t, port, p);
     }
-    wire_push(t, peer, p);
+    wire_push(t, LinkEndIdx(peer.0 & !LINK_TROUBLE), p);
 }
 
-/// Drops packet `p`, which was on its way to egress `port`, or which `port` begins to send while its link is down. A pause frame only disappears.
+/// Whether packet `p`, which `port` has sent by `done` over a link that is down or loses packets, reaches the port's peer.
+#[inline(never)]
+fn reaches_peer(t: &Tables, port: PortIdx, p: PacketIdx, done: u64) -> bool {
+    let row = &t.ports[port];
+    !row.is_cut_off() && !is_lost(t, port.end(t.exps[0].nic_len), p, done)
+}
+
+/// Drops packet `p`, which was on its way to egress `port`, or which `port` sends while its link is down or loses it. A pause frame only disappears.
 #[inline(never)]
 pub fn drop_packet(t: &mut Tables, port: PortIdx, p: PacketIdx) {
     let pk = &t.packets[p];

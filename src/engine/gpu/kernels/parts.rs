@@ -9,7 +9,7 @@ use super::pruned::{KnownVariables, Possible};
 use hyperfold_columns::{Exp, cc, mode};
 
 /// Modes whose code is left out of kernels that do not need it. Each adds 290 instructions or more to the fused kernel of DCQCN (`benches/kernels.txt`).
-const OPTIONAL: [(&str, u32); 7] = [
+const OPTIONAL: [(&str, u32); 8] = [
     ("any order", mode::SELECTIVE),
     ("Ultra Ethernet", mode::UEC),
     ("paths chosen again", mode::REPS),
@@ -17,6 +17,7 @@ const OPTIONAL: [(&str, u32); 7] = [
     ("queues of ports", mode::PORT_QUEUES),
     ("adaptive routing", mode::ADAPTIVE),
     ("traffic classes", mode::CLASSES),
+    ("links in trouble", mode::CHANGES),
 ];
 
 /// Modes whose code is in all kernels, as it is small.
@@ -43,7 +44,6 @@ const ONLY_ON_HOST: u32 = mode::FOLD
     | mode::MUST_GAIN
     | mode::FLOW
     | mode::RATES
-    | mode::CHANGES
     | mode::SAMPLED;
 
 /// All bits of [`OPTIONAL`]. It does not compile where a mode is in none of the three lists, or in two.

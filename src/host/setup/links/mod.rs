@@ -1,6 +1,6 @@
-//! Names of links, and those that a configuration names: which fail, which are slow, which are sampled.
+//! Names of links, and those that a configuration names: which fail, which are slow or lose packets, which are sampled.
 
+pub(crate) mod impairments;
 pub(crate) mod names;
 pub(crate) mod outages;
 pub(crate) mod sampled_links;
-pub(crate) mod slow_links;

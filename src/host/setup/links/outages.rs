@@ -1,6 +1,6 @@
 //! Finds the links that `topology.outages` names, and works out what their failure changes.
 //!
-//! Layer: host. Builds no tables. Links that are only slow are in [`slow_links`](super::slow_links).
+//! Layer: host. Builds no tables. Links that are slow or lose packets are in [`impairments`](super::impairments).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -41,7 +41,7 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
             let why = "credit that is lost with a link is never given again: without transport.receiver_credit, or a link that is down from the start";
             return Err(Conflict { job: None, key: KeyId::Outages, why: format!("`{}`: {why}", text.text) });
         }
-        let found = links_of(net, &names, &text.part, &|_| true, (config.seed, text.entry));
+        let found = links_of(net, &names, &text.part, (&|_| true, ""), (config.seed, text.entry));
         let links = found.and_then(|links| switched(net, links)).map_err(|why| Conflict {
             job: None,
             key: KeyId::Outages,
@@ -123,12 +123,13 @@ fn gives_up(config: &Config, outages: &[Outage], transport: &Transport) -> Optio
     })
 }
 
-/// The links that are named. Random ones are drawn among those that `may_draw` allows, by the seed and a number. The error says what the network does not have.
+/// The links that are named. Random ones are drawn among those that `may_draw` allows, by the seed and a number; the others have `what` already. The error says
+/// what the network does not have.
 pub(super) fn links_of(
     net: &Network,
     names: &[String],
     part: &FailingPart,
-    may_draw: &dyn Fn(u32) -> bool,
+    (may_draw, what): (&dyn Fn(u32) -> bool, &str),
     (seed, number): (u64, u64),
 ) -> Result<Vec<u32>, String> {
     let packet_links = || (0u32..).zip(&net.links).filter(|(_, link)| net.is_packet_link(link));
@@ -158,7 +159,7 @@ pub(super) fn links_of(
             if all.len() < *count as usize {
                 let taken = match n_all - all.len() {
                     0 => String::new(),
-                    taken => format!(", and {taken} of them have a rate already"),
+                    taken => format!(", and {taken} of them have {what} already"),
                 };
                 return Err(format!("the network has {n_all} links between switches{taken}"));
             }
@@ -239,7 +240,7 @@ mod tests {
 
     fn links(part: FailingPart, draw: (u64, u64)) -> Result<Vec<u32>, String> {
         let net = network();
-        links_of(&net, &net.names(), &part, &|_| true, draw)
+        links_of(&net, &net.names(), &part, (&|_| true, ""), draw)
     }
 
     fn between(a: &str, b: &str, number: Option<u32>) -> Result<Vec<u32>, String> {

@@ -1,4 +1,4 @@
-//! Links at a reduced rate, as a user sees them.
+//! Links at a reduced rate, and links that lose packets, as a user sees them.
 
 use crate::support::program::Folder;
 
@@ -136,7 +136,18 @@ fn wrong_rates_are_refused_and_useless_ones_noted() {
         ("leaf0 agg0 rate 401Gbps", "", "leaf0 -> agg0 has 400 Gb/s, and a rate cannot be above that of the link"),
         ("leaf0 agg0 rate 125%", "", "above the link's own rate"),
         ("leaf0 agg0 rate 0%", "", "carries nothing"),
-        ("leaf0 agg0 rate 25% down 5us", "", "a rate lasts for the whole run"),
+        ("leaf0 agg0 rate 25% down 5us", "", "`down` and `up` stop a link"),
+        ("leaf0 agg0 rate 25% from 5us to 1us", "", "over before it begins"),
+        ("leaf0 agg0 rate 25% from 1us to 5us, agg0 rate 50% from 4us", "", "gives leaf0 -> agg0 a rate already"),
+        ("leaf0 agg0 loss 1%, leaf0 -> agg0 loss 2% to 9us", "", "gives leaf0 -> agg0 a loss already"),
+        ("leaf0 agg0 loss 100%", "", "loses every packet"),
+        ("leaf0 agg0 loss 1%", "fidelity.mode = \"flow\"\n", "at flow level links lose nothing"),
+        ("leaf0 agg0 rate 25% from 5us", "fidelity.mode = \"flow\"\n", "one rate for the whole run"),
+        (
+            "leaf0 agg0 loss 1%",
+            "transport = { cc = \"rccc\", loss_recovery = \"uec\", receiver_credit = true }\n",
+            "credit that is lost is never given again",
+        ),
         ("leaf0 -> agg0 down 5us", "", "a link fails in both directions"),
         ("agg0 rate 50%, leaf0 agg0 rate 25%", "", "`agg0 rate 50%` gives leaf0 -> agg0 a rate already"),
         (
@@ -158,7 +169,7 @@ fn wrong_rates_are_refused_and_useless_ones_noted() {
             "cluster.gpus_per_server = 16\ncluster.nvlink_gbps = 3600\n",
             "no packet crosses the network",
         ),
-        ("core0 rate 50%", "workload.pattern = \"incast\"\nworkload.fan_in = 1\n", "no path crosses a slow link"),
+        ("core0 rate 50%", "workload.pattern = \"incast\"\nworkload.fan_in = 1\n", "no path crosses an impaired link"),
     ] {
         let text = sweep(&format!("\"{outages}\""), "");
         let folder = Folder::new(&[("s.toml", &text)]);
@@ -169,6 +180,83 @@ fn wrong_rates_are_refused_and_useless_ones_noted() {
         let said = ran.stderr + &ran.stdout;
         assert!(ran.code == 0 && said.contains(note), "{outages}: {said}");
     }
+}
+
+#[test]
+fn a_rate_for_some_time_costs_what_is_not_sent_meanwhile() {
+    let outages = [
+        "",
+        "leaf1 spine0 rate 25% from 100us to 200us",
+        "leaf1 -> spine0 rate 25Gbps to 100us",
+        "host1 -> leaf1 rate 25% from 100us to 200us",
+        "leaf1 spine0 rate 25% from 100us to 110us every 20us until 200us",
+        "leaf1 spine0 rate 25% from 100us to 200us, leaf1 spine0 rate 50% from 200us to 240us",
+        "spine0 -> leaf1 rate 25% from 100us to 200us",
+    ];
+    let list = outages.map(|outage| format!("\"{outage}\"")).join(", ");
+    let (folder, said, code) = Folder::with_run(&one_flow("", &list));
+    assert_eq!(code, 0, "{said}");
+    let times = folder.numbers("results", "fct_max_ns");
+    // What the slowest link of the path could have sent meanwhile, in ns. A packet that is under way keeps its rate: a time may be wrong by three packets.
+    for (time, lost_ns) in times.iter().zip([0.0, 75_000.0, 75_000.0, 75_000.0, 37_500.0, 95_000.0, 0.0]) {
+        let wanted = times[0] + lost_ns;
+        assert!((time - wanted).abs() < 3.0 * sending_ns(4144.0, 25.0), "{wanted}: {times:?}");
+    }
+    assert_eq!(folder.numbers("results", "drops"), [0.0; 7]);
+    let capacities = folder.numbers("links", "capacity_gbps");
+    assert!(capacities.iter().all(|&gbps| gbps == 100.0), "capacities are those of the links");
+    assert!(folder.numbers("links", "utilisation").iter().all(|&share| share <= 1.0));
+
+    // The order of work changes nothing, and a sweep says why nothing is folded.
+    let text = folder.text("out/results.csv");
+    let folder = Folder::new(&[("s.toml", &one_flow("", &list))]);
+    let ran = folder.run(&["run", "s.toml", "--out", "out", "--engine", "cpu", "--jobs", "1", "--memo", "off"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert_eq!(folder.text("out/results.csv"), text);
+}
+
+#[test]
+fn lost_packets_are_sent_again_and_no_others() {
+    let more = "transport = { loss_recovery = \"selective\", cc = \"none\", payload_bytes = 4096 }\nworkload.bytes = 40960000\n";
+    let outages = [
+        "",
+        "leaf1 -> spine0 loss 1%",
+        "host1 -> leaf1 loss 1%",
+        "leaf1 -> spine0 loss 1% to 1ms",
+        "spine0 -> leaf1 loss 1%",
+    ];
+    let list = outages.map(|outage| format!("\"{outage}\"")).join(", ");
+    let sweep = one_flow("", &list).replace("transport = { cc = \"none\", payload_bytes = 4096 }\n", "");
+    let sweep = sweep.replace("bytes = 4096000 }", "bytes = 40960000 }");
+    let more = more.lines().next().expect("there is a line");
+    let (folder, said, code) = Folder::with_run(&sweep.replace("output = {", &format!("{more}\noutput = {{")));
+    assert_eq!(code, 0, "{said}");
+    let (drops, again) = (folder.numbers("results", "drops"), folder.numbers("results", "retransmissions"));
+    assert_eq!((drops[0], again[0]), (0.0, 0.0));
+    // 10,000 packets and those sent again, each lost with 1 %: 101 on average, ten more or less.
+    for i in [1, 2] {
+        assert!((drops[i] - 101.0).abs() < 40.0, "{drops:?}");
+        assert_eq!(drops[i], again[i], "each lost packet is sent again, and no other: {drops:?} {again:?}");
+    }
+    // About 3,000 of them in the first millisecond.
+    assert!(drops[3] > 10.0 && drops[3] < 60.0 && drops[3] == again[3], "{drops:?} {again:?}");
+    // Acknowledgements say all that was received, so later ones make up for those that get lost.
+    assert!(drops[4] > 20.0 && again[4] < 0.1 * drops[4], "{drops:?} {again:?}");
+    let links = folder.column("out/links.csv", "link");
+    let lost_at = |experiment: usize| -> Vec<String> {
+        let n = links.len() / 5;
+        let of_links = links.iter().zip(folder.numbers("links", "drops")).skip(experiment * n).take(n);
+        of_links.filter(|(_, drops)| *drops > 0.0).map(|(link, _)| link.clone()).collect()
+    };
+    assert_eq!(lost_at(1), ["leaf1->spine0"]);
+    assert_eq!(lost_at(2), ["host1->leaf1"]);
+
+    // Another seed draws other packets.
+    let (other, said, code) = Folder::with_run(
+        &sweep.replace("output = {", &format!("{more}\noutput = {{")).replace("[base]", "seed = 7\n[base]"),
+    );
+    assert_eq!(code, 0, "{said}");
+    assert_ne!(other.numbers("results", "fct_max_ns")[1], folder.numbers("results", "fct_max_ns")[1]);
 }
 
 #[test]
