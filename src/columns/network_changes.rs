@@ -171,6 +171,12 @@ impl NetworkChanges {
         if self.has_losses() { NicIdx::all(e.nic_len).map(bytes).sum() } else { 0 }
     }
 
+    /// Whether a flow gets several paths at some time.
+    pub fn has_several_paths(&self) -> bool {
+        let several = |change: &TableChange| matches!(change, TableChange::NewPaths { data, answers, .. } if data.n > 1 || answers.n > 1);
+        self.list.iter().any(|(_, change)| several(change))
+    }
+
     /// Whether packets get lost at random at some time.
     pub fn has_losses(&self) -> bool {
         self.list.iter().any(|(_, change)| matches!(change, TableChange::Loss { .. }))

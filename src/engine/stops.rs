@@ -5,7 +5,7 @@
 
 use crate::grow::{TooManyPackets, grow};
 use crate::{changes, series};
-use hyperfold_columns::{NEVER, Tables, TimeSeries, mode, status};
+use hyperfold_columns::{Exp, NEVER, Tables, TimeSeries, mode, status};
 
 /// Prepares the first stop: the tables hold the state at time 0, and the time limit is that of the experiment.
 pub fn begin(t: &mut Tables) {
@@ -24,10 +24,12 @@ pub fn begin(t: &mut Tables) {
 
 /// Whether the experiment has stopped for the host.
 pub fn is_due(t: &Tables) -> bool {
+    // At flow level the network changes within a run.
+    let changes = |e: &Exp| e.modes & mode::CHANGES != 0 && t.changes.next_time().is_some();
     t.exps.first().is_some_and(|e| match e.status {
-        status::TIME_LIMIT => t.changes.next_time().is_some() || sample_is_due(t),
+        status::TIME_LIMIT => changes(e) || sample_is_due(t),
         // The last sample is taken when the outcome is read.
-        status::DONE => t.changes.next_time().is_some(),
+        status::DONE => changes(e),
         _ => false,
     })
 }

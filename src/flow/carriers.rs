@@ -10,6 +10,7 @@ use super::crossings::{ack_share, links};
 use super::joined;
 use super::latency::{Latency, Path};
 use super::maxmin::{LinkShare, MaxMin, SHARE_BITS, WHOLE};
+use hyperfold_base::units::PS_PER_S;
 use hyperfold_columns::{FlowIdx, FlowTx, NEVER, NicIdx, PortIdx, Tables, TaskIdx, qp};
 
 /// Flows that cross the same links.
@@ -102,6 +103,14 @@ pub(super) struct Carriers {
     /// Carrier of each row of `flow_tx`.
     pub of_flow: Vec<u32>,
     pub rates: MaxMin,
+    /// Rates of link ends at first, in bps.
+    capacities: Vec<u64>,
+    /// Bytes of acknowledgements for each byte of data, as a share.
+    acks: u32,
+    /// Whether acknowledgements may fill a link by themselves.
+    acks_may_fill: bool,
+    /// Carriers of flows that are not joined, by what they cross.
+    known: HashMap<Crossings, u32>,
 }
 
 /// Links crossed by data and by acknowledgements, and the weight of the flows.
@@ -112,69 +121,108 @@ fn weight(tx: &FlowTx) -> u32 {
     (tx.flags >> qp::WEIGHT_SHIFT) + 1
 }
 
+/// Joined queue pairs by the row of the first of them.
+pub(super) fn joined_rows(t: &Tables) -> BTreeMap<FlowIdx, Vec<FlowIdx>> {
+    let mut joined: BTreeMap<FlowIdx, Vec<FlowIdx>> = BTreeMap::new();
+    for flow in FlowIdx::all(t.flow_tx.len() as u32) {
+        if let Some(leader) = t.flow_tx[flow].joined.checked_sub(1) {
+            joined.entry(FlowIdx(leader)).or_default().push(flow);
+        }
+    }
+    joined
+}
+
 impl Carriers {
     /// The carriers of an experiment's rows.
     pub(super) fn of(t: &Tables) -> Carriers {
         let capacities: Vec<u64> = t.nics.iter().map(|n| n.rate).chain(t.ports.iter().map(|p| p.rate)).collect();
         let acks = ack_share(t);
-        let has_partial_shares = t.flow_tx.iter().any(|f| f.n_paths > 1 || f.joined > 0 || weight(f) > 1);
+        let is_partial = |f: &FlowTx| f.n_paths > 1 || f.joined > 0 || weight(f) > 1;
+        let has_partial_shares = t.flow_tx.iter().any(is_partial) || t.changes.has_several_paths();
         let acks_may_fill = may_fill(&capacities, acks) && any_filled_by_acks(t, &capacities, acks);
-        let mut rates = MaxMin::new(&capacities, has_partial_shares || acks_may_fill);
-        let mut known: HashMap<Crossings, u32> = HashMap::new();
-        let mut all = Vec::new();
-        let mut of_flow = Vec::with_capacity(t.flow_tx.len());
-        let mut joined: BTreeMap<u32, Vec<FlowIdx>> = BTreeMap::new();
+        let mut carriers = Carriers {
+            all: Vec::new(),
+            of_flow: vec![NO_CARRIER; t.flow_tx.len()],
+            rates: MaxMin::new(&capacities, has_partial_shares || acks_may_fill),
+            capacities,
+            acks,
+            acks_may_fill,
+            known: HashMap::new(),
+        };
         for flow in FlowIdx::all(t.flow_tx.len() as u32) {
-            let (tx, rx) = (&t.flow_tx[flow], &t.flow_rx[flow]);
-            if let Some(leader) = tx.joined.checked_sub(1) {
-                joined.entry(leader).or_default().push(flow);
-                of_flow.push(NO_CARRIER);
-                continue;
+            if t.flow_tx[flow].joined == 0 {
+                carriers.of_flow[flow.usize()] = carriers.of_own_paths(t, flow);
             }
-            // A flow with a weight takes that many shares of its links, so its rate is that many times the rate of its carrier.
-            let weight = weight(tx);
-            let data = links(t, tx.nic, tx.path_first, tx.path_len, tx.n_paths, WHOLE * weight);
-            let back = links(t, rx.nic, rx.path_first, rx.path_len, rx.n_paths, acks * weight);
-            let filled_by_acks = acks_may_fill && acks_fill(&capacities, &data, &back);
-            let (data, back) = if filled_by_acks { (together(&data, &back), Box::default()) } else { (data, back) };
-            let next = all.len() as u32;
-            let carrier = *known.entry((data.clone(), back.clone(), weight)).or_insert(next);
-            if carrier == next {
-                rates.add(&data, &back);
-                let mut carrier = Carrier::new(Path::of(t, flow), u64::from(WHOLE / weight));
-                carrier.filled_by_acks = filled_by_acks;
-                if filled_by_acks {
-                    let rate_alone = |c: &LinkShare| alone_rate(&rates, capacities[c.link as usize], c.share.into());
-                    carrier.rate_alone = data.iter().map(rate_alone).min().unwrap_or(1);
-                }
-                all.push(carrier);
+        }
+        for (leader, rows) in joined_rows(t) {
+            carriers.of_flow[leader.usize()] = carriers.of_joined(t, leader, &rows);
+        }
+        if carriers.all.len() > MAX_EXACT_CARRIERS {
+            carriers.rates.tolerate(TOLERANCE_SHIFT);
+        }
+        if t.changes.list.is_empty() {
+            // No flow will ask again.
+            carriers.known = HashMap::new();
+        }
+        carriers
+    }
+
+    /// The carrier of a flow that is not joined, by the paths that it has now.
+    pub(super) fn of_own_paths(&mut self, t: &Tables, flow: FlowIdx) -> u32 {
+        let (tx, rx) = (&t.flow_tx[flow], &t.flow_rx[flow]);
+        // A flow with a weight takes that many shares of its links, so its rate is that many times the rate of its carrier.
+        let weight = weight(tx);
+        let data = links(t, tx.nic, tx.path_first, tx.path_len, tx.n_paths, WHOLE * weight);
+        let back = links(t, rx.nic, rx.path_first, rx.path_len, rx.n_paths, self.acks * weight);
+        let filled_by_acks = self.acks_may_fill && acks_fill(&self.capacities, &data, &back);
+        let (data, back) = if filled_by_acks { (together(&data, &back), Box::default()) } else { (data, back) };
+        let next = self.all.len() as u32;
+        let carrier = *self.known.entry((data.clone(), back.clone(), weight)).or_insert(next);
+        if carrier == next {
+            self.rates.add(&data, &back);
+            let mut carrier = Carrier::new(Path::of(t, flow), u64::from(WHOLE / weight));
+            carrier.filled_by_acks = filled_by_acks;
+            if filled_by_acks {
+                let rate_alone = |c: &LinkShare| self.alone_rate(c.link, c.share.into());
+                carrier.rate_alone = data.iter().map(rate_alone).min().unwrap_or(1);
             }
-            of_flow.push(carrier);
+            self.all.push(carrier);
         }
-        for (leader, rows) in joined {
-            let mut loads = joined::loads(t, rows.iter().copied());
-            if acks_may_fill {
-                joined::acks_as_data(&mut loads, &capacities);
-            }
-            let scale = loads.values().map(|l| l[0]).max().unwrap_or(0).max(u64::from(WHOLE));
-            let scale = scale / u64::from(weight(&t.flow_tx[FlowIdx(leader)]));
-            let share = |load: u64| (u128::from(load) * u128::from(WHOLE) / u128::from(scale)).max(1) as u32;
-            let shares_of = |direction: usize| -> Vec<LinkShare> {
-                let loaded = loads.iter().filter(|(_, l)| l[direction] > 0);
-                loaded.map(|(&link, l)| LinkShare { link, share: share(l[direction]) }).collect()
-            };
-            of_flow[leader as usize] = rates.add(&shares_of(0), &shares_of(1));
-            let mut carrier = Carrier::new(Path::of(t, longest(t, &rows)), scale);
-            let alone = |(&link, l): (&u32, &[u64; 2])| {
-                alone_rate(&rates, capacities[link as usize], u64::from(share(l[0])) + u64::from(share(l[1])))
-            };
-            carrier.rate_alone = loads.iter().filter(|(_, l)| l[0] > 0).map(alone).min().unwrap_or(1);
-            all.push(carrier);
+        carrier
+    }
+
+    /// A carrier for joined queue pairs, by the paths that they have now. `leader`: the first of them.
+    pub(super) fn of_joined(&mut self, t: &Tables, leader: FlowIdx, rows: &[FlowIdx]) -> u32 {
+        let mut loads = joined::loads(t, rows.iter().copied());
+        if self.acks_may_fill {
+            joined::acks_as_data(&mut loads, &self.capacities);
         }
-        if all.len() > MAX_EXACT_CARRIERS {
-            rates.tolerate(TOLERANCE_SHIFT);
-        }
-        Carriers { all, of_flow, rates }
+        let scale = loads.values().map(|l| l[0]).max().unwrap_or(0).max(u64::from(WHOLE));
+        let scale = scale / u64::from(weight(&t.flow_tx[leader]));
+        let share = |load: u64| (u128::from(load) * u128::from(WHOLE) / u128::from(scale)).max(1) as u32;
+        let shares_of = |direction: usize| -> Vec<LinkShare> {
+            let loaded = loads.iter().filter(|(_, l)| l[direction] > 0);
+            loaded.map(|(&link, l)| LinkShare { link, share: share(l[direction]) }).collect()
+        };
+        let number = self.rates.add(&shares_of(0), &shares_of(1));
+        let mut carrier = Carrier::new(Path::of(t, longest(t, rows)), scale);
+        let alone =
+            |(&link, l): (&u32, &[u64; 2])| self.alone_rate(link, u64::from(share(l[0])) + u64::from(share(l[1])));
+        carrier.rate_alone = loads.iter().filter(|(_, l)| l[0] > 0).map(alone).min().unwrap_or(1);
+        self.all.push(carrier);
+        number
+    }
+
+    /// The rate, in the units of `rates`, of a flow without other traffic that takes `share` of its rate on a link.
+    fn alone_rate(&self, link: u32, share: u64) -> u64 {
+        let capacity = u128::from(self.capacities[link as usize]) << self.rates.rate_bits();
+        (capacity * u128::from(WHOLE) / u128::from(share.max(1))) as u64
+    }
+
+    /// Service of a carrier that a message of `wire_bytes` needs.
+    pub(super) fn service(&self, carrier: u32, wire_bytes: u64) -> u128 {
+        let wire = self.all[carrier as usize].scaled(wire_bytes);
+        (u128::from(wire) * 8 * u128::from(PS_PER_S)) << self.rates.rate_bits()
     }
 
     /// Approximate bytes on the heap.
@@ -196,11 +244,6 @@ impl Carriers {
             }
         }
     }
-}
-
-/// The rate, in the units of `rates`, of a flow without other traffic that takes `share` of its rate on a link.
-fn alone_rate(rates: &MaxMin, capacity_bps: u64, share: u64) -> u64 {
-    (((u128::from(capacity_bps) << rates.rate_bits()) * u128::from(WHOLE)) / u128::from(share.max(1))) as u64
 }
 
 /// Whether acknowledgements of any flow could fill a link by themselves: either they take more than the data that they answer, or some links are slower than

@@ -150,7 +150,8 @@ fn begin_lockstep(
     begun: &[bool],
     solver: Option<&mut dyn RateSolver>,
 ) -> Result<(), EngineError> {
-    let places: Vec<usize> = (0..turns.len()).filter(|&k| begun[k] && turns[k].run.is_some()).collect();
+    let is_fit = |k: &usize| begun[*k] && turns[*k].run.is_some() && FlowRun::has_fixed_links(turns[*k].t);
+    let places: Vec<usize> = (0..turns.len()).filter(is_fit).collect();
     if let Some(earlier) = lockstep {
         places.iter().for_each(|&k| earlier.forget(k));
         if (0..turns.len()).any(|k| turns[k].run.is_some() && earlier.number(k).is_some()) {

@@ -8,6 +8,7 @@
 //! | `run` | one experiment's events in order of time |
 //! | `maxmin` | fair rates over links with capacities; only what a change reaches is solved again |
 //! | `carriers` | queue pairs that cross the same links share one rate per flow |
+//! | `changes` | links that fail, come back or have other rates, and flows that move to other paths |
 //! | `crossings` | the links that a queue pair crosses |
 //! | `joined` | queue pairs that are one flow, and the duration of their collectives without other traffic |
 //! | `latency` | what a message takes besides its transmission |
@@ -19,6 +20,7 @@
 #![forbid(unsafe_code)]
 
 mod carriers;
+mod changes;
 mod crossings;
 mod engine;
 mod joined;

@@ -259,6 +259,17 @@ impl MaxMin {
         self.mark_unsettled(&c);
     }
 
+    /// Gives a link another capacity, in bps: at most the largest that any link had at first.
+    pub fn set_capacity(&mut self, link: u32, bps: u64) {
+        let l = &mut self.links[link as usize];
+        l.capacity = bps << self.rate_bits;
+        l.reserved = l.reserved.min(l.capacity);
+        if !std::mem::replace(&mut l.unsettled, true) {
+            self.unsettled.push(link);
+        }
+        self.mark_dirty(link);
+    }
+
     /// Whether anything has changed since rates were solved.
     pub fn is_dirty(&self) -> bool {
         !self.dirty.is_empty() || !self.unsettled.is_empty()

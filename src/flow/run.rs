@@ -8,9 +8,9 @@ use std::collections::BinaryHeap;
 use std::time::Instant;
 
 use super::carriers::Carriers;
+use super::changes::ChangedNetwork;
 use super::latency::wire_bytes;
 use super::tasks::{Released, first_due, post, sent};
-use hyperfold_base::units::PS_PER_S;
 use hyperfold_columns::{FlowIdx, NEVER, SHARED_FLOWS_LEFT, Tables, TaskIdx, status, task};
 use hyperfold_engine::fair_rates::{FlowsChange, RateNetwork};
 
@@ -20,6 +20,8 @@ const INSTANTS_PER_CHECK: u32 = 64;
 /// An event, with its row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum FlowEvent {
+    /// The network changes; index of the first change of this instant. Changes come before all else.
+    Changes(u32),
     /// Checks a carrier's flows, if this is its next check.
     Look(u32),
     Arrived(u32),
@@ -34,6 +36,7 @@ enum FlowEvent {
 #[derive(Debug)]
 pub(super) struct FlowRun {
     carriers: Carriers,
+    network: ChangedNetwork,
     events: BinaryHeap<Reverse<(u64, FlowEvent)>>,
     released: Released,
     /// Carriers whose number of flows or rate has changed in this instant.
@@ -62,9 +65,13 @@ impl FlowRun {
         let starts = FlowIdx::all(t.flow_tx.len() as u32).map(|f| (t.flow_tx[f].start, FlowEvent::FlowStarts(f.0)));
         let starts = starts.filter(|s| s.0 != NEVER);
         let due = first_due(t).map(|i| (t.tasks[i].at, FlowEvent::Due(i.0)));
-        let events = starts.chain(due).map(Reverse).collect();
+        let times = (0..).zip(&t.changes.list).map(|(i, &(time, _))| (time, FlowEvent::Changes(i)));
+        let mut changes: Vec<(u64, FlowEvent)> = times.collect();
+        changes.dedup_by_key(|change| change.0);
+        let events = starts.chain(due).chain(changes).map(Reverse).collect();
         let released = Released::default();
-        FlowRun { carriers, events, released, touched: Vec::new(), changes: Vec::new(), instants: 0 }
+        let network = ChangedNetwork::of(t);
+        FlowRun { carriers, network, events, released, touched: Vec::new(), changes: Vec::new(), instants: 0 }
     }
 
     /// Approximate bytes on the heap.
@@ -83,11 +90,16 @@ impl FlowRun {
 
     /// Advances in the same way, but pauses when rates have to be solved: [`Self::changes`] says for which carriers, and [`Self::answer`] takes the rates.
     pub(super) fn until_rates(&mut self, t: &mut Tables, end: Instant, stop: &(dyn Fn() -> bool + Sync)) -> FlowPause {
-        while self.changes.is_empty() {
-            let Some(&Reverse((now, _))) = self.events.peek() else {
+        while self.is_solved() {
+            let Some(&Reverse((now, event))) = self.events.peek() else {
                 t.exps[0].status = status::DONE;
                 return FlowPause::Slice;
             };
+            if matches!(event, FlowEvent::Changes(_)) && t.shared[SHARED_FLOWS_LEFT as usize] == 0 {
+                // An experiment does not last until its last change.
+                self.events.pop();
+                continue;
+            }
             if now > t.exps[0].time_limit.min(LATEST_PS) && t.shared[SHARED_FLOWS_LEFT as usize] > 0 {
                 t.exps[0].status = status::TIME_LIMIT;
                 return FlowPause::Slice;
@@ -113,7 +125,12 @@ impl FlowRun {
         }
     }
 
-    /// Its links and carriers, for a device that solves its rates. PRECONDITION: it has not begun.
+    /// Whether a device can solve its rates: no link changes.
+    pub(super) fn has_fixed_links(t: &Tables) -> bool {
+        t.changes.list.is_empty()
+    }
+
+    /// Its links and carriers, for a device that solves its rates. PRECONDITION: it has not begun, and has fixed links.
     pub(super) fn network(&self) -> RateNetwork {
         self.carriers.rates.network()
     }
@@ -153,9 +170,14 @@ impl FlowRun {
                 self.changes.push(FlowsChange { carrier, flows });
             }
         }
-        if self.changes.is_empty() {
+        if self.is_solved() {
             self.go_on(now);
         }
+    }
+
+    /// Whether no rates have to be solved.
+    fn is_solved(&self) -> bool {
+        self.changes.is_empty() && !self.carriers.rates.is_dirty()
     }
 
     /// Solves rates for [`Self::changes`].
@@ -190,6 +212,10 @@ impl FlowRun {
     /// Handles an event.
     fn happens(&mut self, t: &mut Tables, event: FlowEvent, now: u64) {
         match event {
+            FlowEvent::Changes(first) => {
+                let touched = self.network.make(t, &mut self.carriers, now, first as usize);
+                touched.into_iter().for_each(|carrier| self.touch(carrier));
+            }
             FlowEvent::Look(carrier) => {
                 if self.carriers.all[carrier as usize].next_look == now {
                     self.carriers.all[carrier as usize].next_look = NEVER;
@@ -231,8 +257,7 @@ impl FlowRun {
 
     /// Service of its carrier that a message needs.
     fn service(&self, t: &Tables, carrier: u32, bytes: u64) -> u128 {
-        let wire = self.carriers.all[carrier as usize].scaled(wire_bytes(t, bytes));
-        (u128::from(wire) * 8 * u128::from(PS_PER_S)) << self.carriers.rates.rate_bits()
+        self.carriers.service(carrier, wire_bytes(t, bytes))
     }
 
     fn touch(&mut self, carrier: u32) {
@@ -259,7 +284,7 @@ impl FlowRun {
             let Some(&Reverse((end, f))) = c.sending.peek().filter(|first| first.0.0 <= c.served) else { break };
             c.sending.pop();
             let (message, bytes, next) = sent(t, FlowIdx(f));
-            c.wire_bytes += c.scaled(wire_bytes(t, bytes));
+            c.wire_bytes += c.scaled(self.network.uncounted(f, wire_bytes(t, bytes)));
             let service = self.service(t, carrier, bytes);
             let latency = self.carriers.all[carrier as usize].latency(t, message, bytes, service);
             let arrived = now + latency.arrival_ps;

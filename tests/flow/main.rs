@@ -3,6 +3,7 @@
 #![forbid(unsafe_code)]
 
 mod alone;
+mod changing_links;
 mod closed_forms;
 mod dense;
 mod joined;

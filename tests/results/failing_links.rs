@@ -170,9 +170,25 @@ fn what_failed_before_the_beginning_is_avoided_at_both_levels_of_detail() {
     };
     let (packets, flows) = (slowest("packet"), slowest("flow"));
     assert!(is_near(packets[1], flows[1], 0.02) && packets[1] > 1.8 * packets[0], "{packets:?} {flows:?}");
-    let (_, said, code) = Folder::with_run(&sweep("flow", "leaf0 agg0 down 5us"));
+    let meanwhile = |mode: &str| {
+        let sweep = sweep(mode, "leaf0 agg0 down 20us").replace("[axes]", "routing.reroute_us = 0\n[axes]");
+        let (folder, said, code) = Folder::with_run(&sweep);
+        assert_eq!(
+            (code, said.contains("at flow level flows on a link that has failed wait")),
+            (0, mode == "flow"),
+            "{said}"
+        );
+        folder.numbers("results", "fct_max_ns")
+    };
+    let (packets, flows) = (meanwhile("packet"), meanwhile("flow"));
+    // Four hosts share three links from 20 us on, or none.
+    assert!(packets[1] > 1.2 * packets[0] && flows[1] > 1.2 * flows[0], "{packets:?} {flows:?}");
+    assert!(flows[1] < packets[1], "packets that were lost take a timeout: {packets:?} {flows:?}");
+    let (folder, said, code) = Folder::with_run(&sweep("flow", "host3 down 5us"));
     assert_eq!(code, 1, "{said}");
-    assert!(said.contains("at flow level links fail before the beginning only"), "{said}");
+    let failed = folder.text("out/failed.csv");
+    assert!(failed.contains("no progress: 2 of 16 flows cannot finish"), "{failed}");
+    assert!(failed.contains("links that are down (topology.outages): leaf1->host3"), "{failed}");
     let (_, said, code) = Folder::with_run(&sweep("packet", "host3"));
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("no path is left between rank 3 and rank"), "{said}");

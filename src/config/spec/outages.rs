@@ -63,20 +63,12 @@ pub(super) fn link_texts(v: &Values) -> Result<LinkTexts, Conflict> {
     if n > MAX_OUTAGES {
         return Err(fail(format!("{n} outages are too many; at most {MAX_OUTAGES}")));
     }
-    let change = texts.outages.iter().find(|outage| outage.down_ps.is_some() || outage.up_ps.is_some());
-    let is_for_packets = |text: &&ImpairmentText| !text.is_lasting() || matches!(text.what, Impairment::Loss(_));
-    match (v.text(KeyId::Mode), change) {
-        ("packet", _) => Ok(texts),
-        ("flow", None) => match texts.impairments.iter().find(is_for_packets) {
-            None => Ok(texts),
-            Some(impaired) => Err(fail(format!(
-                "`{}`: at flow level links lose nothing, and have one rate for the whole run; leave it out, or write fidelity.mode = \"packet\"",
-                impaired.text
-            ))),
-        },
-        ("flow", Some(outage)) => Err(fail(format!(
-            "`{}`: at flow level links fail before the beginning only; leave out `down` and `up`, or write fidelity.mode = \"packet\"",
-            outage.text
+    let loses = |text: &&ImpairmentText| matches!(text.what, Impairment::Loss(_));
+    match (v.text(KeyId::Mode), texts.impairments.iter().find(loses)) {
+        ("packet", _) | ("flow", None) => Ok(texts),
+        ("flow", Some(lossy)) => Err(fail(format!(
+            "`{}`: at flow level there are no packets to lose; leave it out, or write fidelity.mode = \"packet\"",
+            lossy.text
         ))),
         (mode, _) => Err(fail(format!(
             "links of the fabric fail, are slow or lose packets in simulations of packets or flows, and fidelity.mode is \"{mode}\"; section failures says what fails there"

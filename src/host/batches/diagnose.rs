@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::conserve::egress_queues;
-use hyperfold_columns::{EndOwner, LinkEndIdx, PortIdx, Tables, qp};
+use hyperfold_columns::{EndOwner, LinkEndIdx, PortIdx, Tables, mode, qp};
 
 /// Most links or flows that a message names.
 const NAMED: usize = 8;
@@ -12,7 +12,7 @@ const NAMED: usize = 8;
 ///
 /// PRECONDITION: `t` holds one experiment, stopped between steps.
 pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
-    let unfinished: Vec<usize> = (0..t.flow_tx.len()).filter(|&f| t.flow_tx[f].flags & qp::FINISHED == 0).collect();
+    let unfinished: Vec<usize> = (0..t.flow_tx.len()).filter(|&f| is_unfinished(t, f)).collect();
     let mut out = format!("no progress: {} of {} flows cannot finish", unfinished.len(), t.flow_tx.len());
     if let Some(&f) = unfinished.first() {
         let tx = &t.flow_tx[f];
@@ -54,6 +54,16 @@ pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
         let _ = write!(out, "; links that are down (topology.outages): {}", down.join(", "));
     }
     out
+}
+
+/// Whether flow `f` has not ended, or has a message that it has not sent.
+fn is_unfinished(t: &Tables, f: usize) -> bool {
+    let tx = &t.flow_tx[f];
+    match t.exps[0].modes & mode::FLOW {
+        0 => tx.flags & qp::FINISHED == 0,
+        // A queue pair has no size.
+        _ => tx.flags & qp::QUEUED != 0 || tx.snd_una < tx.size,
+    }
 }
 
 /// Returns the names of the first links that are down at the end, from the end that is a switch.

@@ -81,6 +81,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
             build_joined::joined(&mut t, g.graph, &flow_rows[g.first_qp..]);
         }
         flow_shared(&mut t, case);
+        changes(&mut t, case, &ends, &mut choices, &flow_rows, &rates);
         lengths(&mut t)?;
         return Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs });
     }

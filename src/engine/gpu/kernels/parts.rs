@@ -8,7 +8,7 @@ use std::fmt;
 use super::pruned::{KnownVariables, Possible};
 use hyperfold_columns::{Exp, cc, mode};
 
-/// Modes whose code is left out of kernels that do not need it. Each adds 290 instructions or more to the fused kernel of DCQCN (`benches/kernels.txt`).
+/// Modes whose code is left out of kernels that do not need it. Each adds 170 instructions or more to the fused kernel of DCQCN (`benches/kernels.txt`).
 const OPTIONAL: [(&str, u32); 8] = [
     ("any order", mode::SELECTIVE),
     ("Ultra Ethernet", mode::UEC),

@@ -89,17 +89,28 @@ pub(crate) fn network_changes(
     let reroute_ps = config.routing.reroute_ps;
     let ChangeList { changes, without_way } = changes_of(net, outages, reroute_ps, &routed, crossing.policy);
     if let Some(&first) = without_way.first() {
+        let then = match config.is_flow_level() {
+            true => "until a link is back".to_string(),
+            false => format!(
+                "and the experiment fails if they give up after transport.rto_retries = {} timeouts without progress",
+                transport.rto_retries
+            ),
+        };
         notes.push(format!(
-            "topology.outages leaves {} of {} flows without a path between their NICs for some time (first: {} to {}): they wait, and the \
-             experiment fails if they give up after transport.rto_retries = {} timeouts without progress",
+            "topology.outages leaves {} of {} flows without a path between their NICs for some time (first: {} to {}): they wait, {then}",
             without_way.len(),
             flows.len(),
             net.rank_name(flows[first].src_rank),
             net.rank_name(flows[first].dst_rank),
-            transport.rto_retries
         ));
     }
-    notes.extend(gives_up(config, outages, transport));
+    match config.is_flow_level() {
+        true => notes.push(
+            "at flow level flows on a link that has failed wait until paths avoid it or it is back; timeouts and packets that are sent again take no time"
+                .to_string(),
+        ),
+        false => notes.extend(gives_up(config, outages, transport)),
+    }
     changes
 }
 
