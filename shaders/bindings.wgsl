@@ -31,6 +31,12 @@ fn ingress_bytes(port: u32) -> u32 {
     return atomicLoad(&shared_words[ingress_word(port)]);
 }
 
+// Place of the first shared word about losses of link end `end`.
+fn loss_words(end: u32) -> u32 {
+    let of_ports = exps[exp_row].port_len * (1u + exps[exp_row].mask_words + exps[exp_row].class_n);
+    return shared_base + SHARED_HEADER + of_ports + end * LOSS_WORDS;
+}
+
 fn packet_kind(meta_word: u32) -> u32 {
     return (meta_word >> META_KIND_SHIFT) & META_KIND_MASK;
 }

@@ -1,11 +1,5 @@
 // Packets that get lost at random on their way over a link (twin: `src/engine/cpu/loss.rs`).
 
-// Place of the first shared word about losses of link end `end`.
-fn loss_words(end: u32) -> u32 {
-    let of_ports = exps[exp_row].port_len * (1u + exps[exp_row].mask_words + exps[exp_row].class_n);
-    return shared_base + SHARED_HEADER + of_ports + end * LOSS_WORDS;
-}
-
 // Whether packet `p` gets lost, which link end `end` has sent by `done`. Pause frames never do.
 fn is_lost(end: u32, p: u32, done: u64) -> bool {
     let words = loss_words(end);

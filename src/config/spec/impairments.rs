@@ -3,7 +3,7 @@
 //! Layer: spec. Names and rates of links are not known here, because the network is not made yet.
 
 use super::failing_part::{FailingPart, part};
-use super::outages::{MAX_OUTAGES, time};
+use super::outage_times::{beginnings, split_repeats, time};
 use super::scale::scaled;
 use hyperfold_base::units::{BPS_PER_MBPS, parse_rate_bps};
 
@@ -120,7 +120,7 @@ pub(super) fn impairment(text: &str) -> Result<ImpairmentText, String> {
 
 /// Reads when links are impaired: `from` a time `to` a time, or one of them, and again `every` so often `until` a time.
 fn spans(words: &[&str]) -> Result<Vec<ImpairedSpan>, String> {
-    let (once, again) = words.split_at(words.iter().position(|word| *word == "every").unwrap_or(words.len()));
+    let (once, repeats) = split_repeats(words);
     let (from_ps, to_ps) = match *once {
         [] => (None, None),
         ["from", from] => (Some(time(from)?), None),
@@ -137,26 +137,14 @@ fn spans(words: &[&str]) -> Result<Vec<ImpairedSpan>, String> {
     if to_ps.is_some_and(|to| to <= first.from_ps) {
         return Err("it is over before it begins".to_string());
     }
-    let (every_ps, until_ps) = match *again {
-        [] => return Ok(vec![first]),
-        ["every", every, "until", until] => (time(every)?, time(until)?),
-        _ => return Err("what repeats ends with `every` and a time, then `until` and a time".to_string()),
-    };
+    if repeats.is_empty() {
+        return Ok(vec![first]);
+    }
     let (Some(from_ps), Some(to_ps)) = (from_ps, to_ps) else {
         return Err("what repeats needs `from` and `to`, each with a time".to_string());
     };
-    if every_ps <= to_ps - from_ps {
-        return Err("it lasts for longer than from one time to the next".to_string());
-    }
-    let n = until_ps.saturating_sub(from_ps).div_ceil(every_ps);
-    match n {
-        0 => Err("it begins for the first time after it ends for good".to_string()),
-        n if n > MAX_OUTAGES as u64 => Err(format!("it begins {n} times; at most {MAX_OUTAGES}")),
-        n => Ok((0..n * every_ps)
-            .step_by(every_ps as usize)
-            .map(|later| ImpairedSpan { from_ps: from_ps + later, to_ps: Some(to_ps + later) })
-            .collect()),
-    }
+    let later = beginnings(repeats, from_ps, to_ps - from_ps)?;
+    Ok(later.into_iter().map(|later| ImpairedSpan { from_ps: from_ps + later, to_ps: Some(to_ps + later) }).collect())
 }
 
 /// Reads a share of packets, in units of 2^-32.

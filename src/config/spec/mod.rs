@@ -25,6 +25,7 @@ mod lookup;
 mod mix;
 mod named;
 mod ns3_config;
+mod outage_times;
 mod outages;
 mod program;
 mod recipe_names;

@@ -6,9 +6,8 @@ use super::error::Conflict;
 use super::failing_part::{FailingPart, part};
 use super::impairments::{ARROW, Impairment, ImpairmentText, impairment, is_impairment};
 use super::key_id::KeyId;
-use super::scale::scaled;
+use super::outage_times::{MAX_OUTAGES, beginnings, split_repeats, time};
 use super::value::Values;
-use hyperfold_base::units::{PS_PER_NS, PS_PER_S};
 
 /// An outage as it is written.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,11 +35,6 @@ pub(super) struct LinkTexts {
 
 /// An example for messages.
 const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\", \"leaf0 spine1 down 100us up 150us every 1ms until 5ms\", \"random 3\", \"leaf0 spine1 rate 25%\" or \"leaf0 spine1 loss 0.01% from 100us to 2ms\"";
-/// Most outages of one experiment (our choice).
-pub(super) const MAX_OUTAGES: usize = 4096;
-/// Latest time of an outage in ps, 100 days: simulated time ends soon after.
-const LATEST_PS: f64 = 8.64e18;
-
 /// Reads the outages and the impaired links of an experiment: texts that are separated by commas.
 pub(super) fn link_texts(v: &Values) -> Result<LinkTexts, Conflict> {
     let text = v.text(KeyId::Outages);
@@ -79,32 +73,22 @@ pub(super) fn link_texts(v: &Values) -> Result<LinkTexts, Conflict> {
 /// Reads an entry, number `entry` of those that fail: one outage, or several if it repeats. The error says what is wrong with it.
 fn all_of(text: &str, entry: u64) -> Result<Vec<OutageText>, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
-    let Some(start) = words.iter().position(|word| matches!(*word, "every" | "until")) else {
+    let (once, repeats) = split_repeats(&words);
+    if repeats.is_empty() {
         return Ok(vec![one(text, entry)?]);
-    };
-    let ["every", every, "until", until] = words[start..] else {
-        return Err("what repeats ends with `every` and a time, then `until` and a time".to_string());
-    };
-    let first = one(&words[..start].join(" "), entry)?;
+    }
+    let first = one(&once.join(" "), entry)?;
     let (Some(down_ps), Some(up_ps)) = (first.down_ps, first.up_ps) else {
         return Err("what repeats needs `down` and `up`, each with a time".to_string());
     };
-    let (every_ps, until_ps) = (time(every)?, time(until)?);
-    if every_ps <= up_ps - down_ps {
-        return Err(format!("it is down for longer than from one time to the next, {every}"));
-    }
-    let n = until_ps.saturating_sub(down_ps).div_ceil(every_ps);
-    if n > MAX_OUTAGES as u64 {
-        return Err(format!("it fails {n} times; at most {MAX_OUTAGES}"));
-    }
-    if n == 0 {
-        return Err(format!("it fails for the first time after {until}"));
-    }
-    let nth = |k: u64| {
-        let later = |time_ps: u64| Some(time_ps + k * every_ps);
-        OutageText { text: text.to_string(), down_ps: later(down_ps), up_ps: later(up_ps), ..first.clone() }
+    let later = beginnings(repeats, down_ps, up_ps - down_ps)?;
+    let nth = |later: u64| OutageText {
+        text: text.to_string(),
+        down_ps: Some(down_ps + later),
+        up_ps: Some(up_ps + later),
+        ..first.clone()
     };
-    Ok((0..n).map(nth).collect())
+    Ok(later.into_iter().map(nth).collect())
 }
 
 /// Reads one outage of entry number `entry`. The error says what is wrong with it.
@@ -126,24 +110,6 @@ fn one(text: &str, entry: u64) -> Result<OutageText, String> {
         return Err("it comes back before it fails".to_string());
     }
     Ok(OutageText { text: text.to_string(), entry, part: part(names)?, down_ps, up_ps })
-}
-
-/// Reads a time with its unit, in ps.
-pub(super) fn time(text: &str) -> Result<u64, String> {
-    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
-    let scale = match &text[digits.len()..] {
-        "ns" => PS_PER_NS as f64,
-        "us" => 1e3 * PS_PER_NS as f64,
-        "ms" => 1e6 * PS_PER_NS as f64,
-        "s" => PS_PER_S as f64,
-        _ => return Err(format!("`{text}` is no time with a unit: ns, us, ms or s")),
-    };
-    let number = digits.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
-    let number = number.ok_or_else(|| format!("`{text}` is no time"))?;
-    if number * scale > LATEST_PS {
-        return Err(format!("`{text}` is later than the 100 days that can be simulated"));
-    }
-    Ok(scaled(number, scale))
 }
 
 #[cfg(test)]
@@ -187,7 +153,7 @@ mod tests {
             ("a->b", "`->` needs a rate or a loss"),
             ("a b#0", "no number of a link"),
             ("random 0", "no number of links"),
-            ("a b down 1us up 2us every 1us until 1ms", "down for longer"),
+            ("a b down 1us up 2us every 1us until 1ms", "lasts for longer"),
             ("a b down 1us up 2us every 1us", "ends with `every`"),
             ("a b down 1us every 3us until 1ms", "needs `down` and `up`"),
             ("a b down 5us up 6us every 3us until 5us", "for the first time after"),

@@ -41,7 +41,7 @@ type ByArc<'a> = [BTreeMap<ArcIdx, Vec<Impaired<'a>>>; 2];
 /// Finds the impaired links of an experiment.
 ///
 /// # Errors
-/// An entry names what the network does not have, a rate above the link's own, a direction that another entry impairs alike at some of its time, or losses
+/// An entry names what the network does not have, a rate above the link's own, a direction that another entry gives one of the same kind at some of its time, or losses
 /// with receiver credit.
 pub(crate) fn impairments(config: &Config, net: &Network) -> Result<Impairments, Conflict> {
     let texts = &config.topology.impairments;
@@ -52,7 +52,7 @@ pub(crate) fn impairments(config: &Config, net: &Network) -> Result<Impairments,
     let mut by_arc = ByArc::default();
     let is_random = |text: &ImpairmentText| matches!(text.part, FailingPart::Random(_));
     let (random, named): (Vec<_>, Vec<_>) = (DRAW..).zip(texts).partition(|(_, text)| is_random(text));
-    // Random links are drawn among those that are not impaired alike by then.
+    // Random links are drawn among those that have no impairment of this kind by then.
     for (number, text) in named.into_iter().chain(random) {
         let fail = |why: String| Conflict { job: None, key: KeyId::Outages, why: format!("`{}`: {why}", text.text) };
         let (kind, noun) = match text.what {
@@ -63,8 +63,8 @@ pub(crate) fn impairments(config: &Config, net: &Network) -> Result<Impairments,
             let why = "credit that is lost is never given again: without transport.receiver_credit, or without losses";
             return Err(fail(why.into()));
         }
-        let alike = &by_arc[kind];
-        let may_draw = |link: u32| !alike.contains_key(&(2 * link)) && !alike.contains_key(&(2 * link + 1));
+        let impaired = &by_arc[kind];
+        let may_draw = |link: u32| !impaired.contains_key(&(2 * link)) && !impaired.contains_key(&(2 * link + 1));
         let links = links_of(net, &names, &text.part, (&may_draw, noun), (config.seed, number)).map_err(fail)?;
         for arc in links.into_iter().flat_map(|link| directions(net, &names, text, link)) {
             let ends = format!("{} -> {}", names[net.arc_from(arc) as usize], names[net.arc_to(arc) as usize]);

@@ -1,0 +1,55 @@
+//! Reads times in entries of `topology.outages`.
+//!
+//! Layer: spec.
+
+use super::scale::scaled;
+use hyperfold_base::units::{PS_PER_NS, PS_PER_S};
+
+/// Most times that links of one experiment fail or are impaired (our choice).
+pub(super) const MAX_OUTAGES: usize = 4096;
+/// Latest time of an outage in ps, 100 days: simulated time ends soon after.
+const LATEST_PS: f64 = 8.64e18;
+
+/// Reads a time with its unit, in ps.
+pub(super) fn time(text: &str) -> Result<u64, String> {
+    let digits = text.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    let scale = match &text[digits.len()..] {
+        "ns" => PS_PER_NS as f64,
+        "us" => 1e3 * PS_PER_NS as f64,
+        "ms" => 1e6 * PS_PER_NS as f64,
+        "s" => PS_PER_S as f64,
+        _ => return Err(format!("`{text}` is no time with a unit: ns, us, ms or s")),
+    };
+    let number = digits.parse::<f64>().ok().filter(|n| n.is_finite() && *n >= 0.0);
+    let number = number.ok_or_else(|| format!("`{text}` is no time"))?;
+    if number * scale > LATEST_PS {
+        return Err(format!("`{text}` is later than the 100 days that can be simulated"));
+    }
+    Ok(scaled(number, scale))
+}
+
+/// Splits the words of an entry before those that say how often it repeats.
+pub(super) fn split_repeats<'a, 'w>(words: &'a [&'w str]) -> (&'a [&'w str], &'a [&'w str]) {
+    let is_repeat = |word: &&str| matches!(*word, "every" | "until");
+    words.split_at(words.iter().position(is_repeat).unwrap_or(words.len()))
+}
+
+/// Reads how often an entry repeats that begins at `first_ps` for the first time, and lasts `length_ps` each time. Returns the time in ps from its first
+/// beginning to each of its beginnings; without words that is 0 alone.
+pub(super) fn beginnings(words: &[&str], first_ps: u64, length_ps: u64) -> Result<Vec<u64>, String> {
+    let (every, until) = match *words {
+        [] => return Ok(vec![0]),
+        ["every", every, "until", until] => (every, until),
+        _ => return Err("what repeats ends with `every` and a time, then `until` and a time".to_string()),
+    };
+    let (every_ps, until_ps) = (time(every)?, time(until)?);
+    if every_ps <= length_ps {
+        return Err(format!("it lasts for longer than from one time to the next, {every}"));
+    }
+    let n = until_ps.saturating_sub(first_ps).div_ceil(every_ps);
+    match n {
+        0 => Err(format!("it begins for the first time after {until}")),
+        n if n > MAX_OUTAGES as u64 => Err(format!("it begins {n} times; at most {MAX_OUTAGES}")),
+        n => Ok((0..n).map(|k| k * every_ps).collect()),
+    }
+}
