@@ -111,10 +111,16 @@ pub(super) struct Carriers {
     acks_may_fill: bool,
     /// Carriers of flows that are not joined, by what they cross.
     known: HashMap<Crossings, u32>,
+    /// Where links change, carriers of joined queue pairs by the first of them, their scale and what they cross. Links that fail again and again need no new
+    /// ones.
+    known_joined: HashMap<JoinedCrossings, u32>,
 }
 
 /// Links crossed by data and by acknowledgements, and the weight of the flows.
 type Crossings = (Box<[LinkShare]>, Box<[LinkShare]>, u32);
+
+/// First of joined queue pairs, scale of their carrier, and the links crossed by their data and by acknowledgements.
+type JoinedCrossings = (FlowIdx, u64, Vec<LinkShare>, Vec<LinkShare>);
 
 /// The share of a full link that a flow gets, relative to a flow without a weight.
 fn weight(tx: &FlowTx) -> u32 {
@@ -148,6 +154,7 @@ impl Carriers {
             acks,
             acks_may_fill,
             known: HashMap::new(),
+            known_joined: HashMap::new(),
         };
         for flow in FlowIdx::all(t.flow_tx.len() as u32) {
             if t.flow_tx[flow].joined == 0 {
@@ -191,7 +198,7 @@ impl Carriers {
         carrier
     }
 
-    /// A carrier for joined queue pairs, by the paths that they have now. `leader`: the first of them.
+    /// The carrier of joined queue pairs, by the paths that they have now. `leader`: the first of them.
     pub(super) fn of_joined(&mut self, t: &Tables, leader: FlowIdx, rows: &[FlowIdx]) -> u32 {
         let mut loads = joined::loads(t, rows.iter().copied());
         if self.acks_may_fill {
@@ -204,13 +211,22 @@ impl Carriers {
             let loaded = loads.iter().filter(|(_, l)| l[direction] > 0);
             loaded.map(|(&link, l)| LinkShare { link, share: share(l[direction]) }).collect()
         };
-        let number = self.rates.add(&shares_of(0), &shares_of(1));
+        let (data, back) = (shares_of(0), shares_of(1));
+        let next = self.all.len() as u32;
+        if !t.changes.list.is_empty() {
+            let crossings = (leader, scale, data.clone(), back.clone());
+            let number = *self.known_joined.entry(crossings).or_insert(next);
+            if number != next {
+                return number;
+            }
+        }
+        self.rates.add(&data, &back);
         let mut carrier = Carrier::new(Path::of(t, longest(t, rows)), scale);
         let alone =
             |(&link, l): (&u32, &[u64; 2])| self.alone_rate(link, u64::from(share(l[0])) + u64::from(share(l[1])));
         carrier.rate_alone = loads.iter().filter(|(_, l)| l[0] > 0).map(alone).min().unwrap_or(1);
         self.all.push(carrier);
-        number
+        next
     }
 
     /// The rate, in the units of `rates`, of a flow without other traffic that takes `share` of its rate on a link.
