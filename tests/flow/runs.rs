@@ -84,6 +84,25 @@ fn a_key_of_packets_as_an_axis_is_said_to_change_nothing() {
 }
 
 #[test]
+fn a_sweep_of_packets_runs_as_flows_too() {
+    let sweep = "name = \"t\"\nbase.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.topology.kind = \"clos\"\nbase.workload = { kind = \"traffic\", pattern = \"ring\" }\n\
+                 [axes]\n\"transport.pfc\" = [true, false]\n\"topology.link_gbps\" = [100, 400]\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "out", "--quiet", "--set", "fidelity.mode=flow"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("the axis `transport.pfc` has no effect with what --set has set"), "{}", ran.stderr);
+    let times = folder.column("out/results.csv", "makespan_ns");
+    assert!(times.len() == 4 && times[0] == times[2] && times[1] == times[3] && times[0] != times[1], "{times:?}");
+    // A set value that has nothing to do with a mistake in the file does not hide it.
+    let ran = folder.run(&["plan", "s.toml", "--set", "fidelity.mode=flow", "--set", "workload.bytse=3"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let mistaken = sweep.replace("base.topology", "base.fidelity.mode = \"flow\"\nbase.topology");
+    let folder = Folder::new(&[("s.toml", &mistaken)]);
+    let ran = folder.run(&["plan", "s.toml", "--set", "workload.bytes=3000"]);
+    assert!(ran.code == 2 && ran.stderr.contains("nothing reads the axis `transport.pfc`"), "{}", ran.stderr);
+}
+
+#[test]
 fn compare_says_how_far_flows_are_from_packets() {
     let sweep = "name = \"t\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology.kind = \"clos\"\nbase.workload = { kind = \"traffic\", bytes = 100000 }\n\
                  [axes]\n\"workload.pattern\" = [\"ring\", \"all-to-all\"]\n\"fidelity.mode\" = [\"packet\", \"flow\"]\n";

@@ -9,7 +9,7 @@ use serde::Serialize;
 use hyperfold_base::budget::Measured;
 use hyperfold_config::spec::Config;
 use hyperfold_host::memo_file::memo_keeper::max_in_memory;
-use hyperfold_host::{LONG_PACKET_HOPS, Prepared, unknown_to_folding};
+use hyperfold_host::{LONG_PACKET_HOPS, MemorySize, OUTCOME_BYTES, Prepared, unknown_to_folding};
 
 use crate::planning::speed_class::SpeedClass;
 use crate::running::work_done::work_of;
@@ -18,14 +18,10 @@ use crate::running::work_done::work_of;
 const PROCESS_BYTES: u64 = 18 << 20;
 /// Bytes that a run keeps for every experiment besides its files: keys, record, statistics.
 const EXPERIMENT_BYTES: u64 = 2 << 10;
-/// Bytes of a flow or message in an outcome, and of its form for writing.
-const OUTCOME_BYTES: u64 = 96;
 /// Bytes that folding remembers per message. Measured on experiments/studies and experiments/suites: 20 to 1,000 bytes, most where nothing repeats.
 const MEMO_BYTES: u64 = 300;
-/// Memory that grows during simulation is about 1 / `GROWTH_OF` of an experiment's own: pools of packets, state of folding, results being read.
-const GROWTH_OF: u64 = 2;
-/// Columns that double as they grow take up to `COLUMNS_OF` times their rows.
-const COLUMNS_OF: u64 = 2;
+/// Most experiments that are prepared in one go (`hyperfold_host::batches::runner`).
+const PREPARED_AT_ONCE: usize = 16;
 /// Maximum number of bytes of outcomes kept for duplicates (`hyperfold_host::dedup`).
 const MAX_KEPT_BYTES: u64 = 256 << 20;
 const MAX_MEMO_BYTES: u64 = 1 << 30;
@@ -55,12 +51,12 @@ pub(crate) struct ExperimentSize {
     /// Whether flows have rates instead of packets.
     pub(crate) flow_level: bool,
     pub(crate) table_bytes: u64,
-    /// Bytes in a batch, without what it shares with others.
-    pub(crate) own_bytes: u64,
+    /// Parts of its memory, without what it shares with others.
+    pub(crate) memory: MemorySize,
+    /// Bytes of the key by which duplicates are found.
+    pub(crate) key_bytes: u64,
     /// A job that others may share, as (number of its key, bytes).
     pub(crate) job: Option<(u64, u64)>,
-    /// Bytes of `own_bytes` that are rows in the world.
-    pub(crate) row_bytes: u64,
     /// Peak bytes while it is prepared.
     pub(crate) preparing_bytes: u64,
     pub(crate) preparing_s: f64,
@@ -98,6 +94,35 @@ impl Folding {
 }
 
 impl ExperimentSize {
+    /// Whether simulating it takes seconds, if nothing repeats.
+    fn is_long(&self) -> bool {
+        !self.flow_level && self.packet_hops >= LONG_PACKET_HOPS
+    }
+
+    /// Bytes that it holds besides a job that it shares.
+    fn held(&self) -> u64 {
+        self.memory.held + self.key_bytes
+    }
+
+    /// Returns it with other bytes of queue pairs and paths, and of nodes.
+    pub(crate) fn on_network(self, nodes: u64, flows: f64) -> ExperimentSize {
+        let part = |bytes: f64| bytes.max(0.0) as u64;
+        let m = self.memory;
+        let held = part(m.held as f64 + nodes as f64 - m.nodes as f64 + m.flows as f64 * (flows - 1.0));
+        let of_all = |bytes: u64| part(bytes as f64 * held as f64 / m.held.max(1) as f64);
+        let memory = MemorySize {
+            held,
+            world: of_all(m.world),
+            rows: of_all(m.rows),
+            twice: of_all(m.twice),
+            growing: of_all(m.growing),
+            nodes,
+            flows: part(m.flows as f64 * flows),
+        };
+        let (key_bytes, preparing_bytes) = (of_all(self.key_bytes), of_all(self.preparing_bytes));
+        ExperimentSize { memory, key_bytes, preparing_bytes, ..self }
+    }
+
     /// Work of the experiment, in packet-hops.
     pub(crate) fn work(&self) -> u64 {
         work_of(self.packet_hops, self.tasks)
@@ -106,7 +131,7 @@ impl ExperimentSize {
     /// Returns the size of an experiment that was prepared in `preparing_s` seconds; `allocated` is what its thread allocated for it.
     pub(crate) fn of(config: &Config, prepared: &Prepared, allocated: Measured, preparing_s: f64) -> ExperimentSize {
         let tables = &prepared.built.tables;
-        let own_bytes = prepared.host_bytes();
+        let memory = prepared.memory_size();
         let times = config.times_simulated();
         let size = ExperimentSize {
             exp_id: 0,
@@ -119,10 +144,10 @@ impl ExperimentSize {
             flows: prepared.flows.len() as u64,
             flow_level: config.is_flow_level(),
             table_bytes: tables.bytes(),
-            own_bytes,
+            memory,
+            key_bytes: 0,
             job: prepared.shared_job(),
-            row_bytes: prepared.row_bytes(),
-            preparing_bytes: allocated.peak.max(own_bytes),
+            preparing_bytes: allocated.peak.max(memory.held),
             preparing_s,
             folds: Folding::of(config, prepared.job.is_some()),
             kept_bytes: 0,
@@ -169,19 +194,45 @@ pub(crate) struct BatchShape {
 }
 
 impl BatchShape {
+    /// Most bytes of a batch of `n` experiments; `long`: all of them are long.
+    fn host_bytes_for(&self, n: usize, long: bool) -> u64 {
+        match long {
+            true => self.host_bytes_of_long,
+            false if n <= self.threads => self.host_bytes,
+            false => self.host_bytes_of_many,
+        }
+    }
+
     /// Returns how many experiments, from the first on, make a batch.
     fn len(&self, sizes: &[ExperimentSize]) -> usize {
         let (mut held, mut jobs, mut long) = (0u64, HashSet::new(), true);
         let fits = |&(n_before, s): &(usize, &ExperimentSize)| {
-            held = held.saturating_add(s.own_bytes + new_job(&mut jobs, s));
-            long &= s.packet_hops >= LONG_PACKET_HOPS;
-            held <= match long {
-                true => self.host_bytes_of_long,
-                false if n_before < self.threads => self.host_bytes,
-                false => self.host_bytes_of_many,
-            }
+            held = held.saturating_add(s.memory.held + new_job(&mut jobs, s));
+            long &= s.is_long();
+            held <= self.host_bytes_for(n_before + 1, long)
         };
         sizes.iter().take(self.max_len).enumerate().take_while(fits).count().max(1)
+    }
+
+    /// Returns how many experiments, from the first on, are prepared before a batch begins, where `waiting` are prepared already: as many are prepared at a
+    /// time as would fit if they were like the largest so far. Those that do not fit wait.
+    fn prepared(&self, sizes: &[ExperimentSize], waiting: usize) -> usize {
+        let mut n = waiting;
+        loop {
+            let (held, largest) = sizes[..n]
+                .iter()
+                .fold((0u64, 0u64), |(sum, most), s| (sum.saturating_add(s.memory.held), most.max(s.memory.held)));
+            let long = n > 0 && sizes[..n].iter().all(ExperimentSize::is_long);
+            let left = self.host_bytes_for(n + 1, long).saturating_sub(held);
+            let fit = left.checked_div(largest).unwrap_or(self.threads as u64) as usize;
+            let before_many = if n < self.threads { self.threads - n } else { usize::MAX };
+            let next = fit.max(usize::from(held == 0)).min(before_many).min(PREPARED_AT_ONCE);
+            let more = next.min(self.max_len.saturating_sub(n)).min(sizes.len() - n);
+            if more == 0 {
+                return n;
+            }
+            n += more;
+        }
     }
 }
 
@@ -203,24 +254,35 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
     // Rows of a batch stay in memory until those of the next overwrite them.
     let mut rows_before = 0u64;
     let mut waiting_bytes: u64 = sizes.iter().map(|s| s.kept_bytes).sum();
+    let mut prepared_before = 0;
+    // Keys of duplicates stay with the outcomes of experiments that have ended, up to a limit.
+    let mut keys_before = 0u64;
     while position < sizes.len() {
-        let n = shape.len(&sizes[position..]);
-        let batch_sizes = &sizes[position..position + n];
+        let left = &sizes[position..];
+        let n_prepared = shape.prepared(left, prepared_before);
+        let n = shape.len(&left[..n_prepared.max(1)]);
+        let batch_sizes = &left[..n];
         let mut jobs = HashSet::new();
-        let held: u64 = batch_sizes.iter().map(|s| s.own_bytes + new_job(&mut jobs, s)).sum();
-        // While some experiments of the batch are prepared the others wait; while some run the others wait too.
-        let preparing =
-            largest(batch_sizes.iter().map(|s| s.preparing_bytes.saturating_sub(s.own_bytes)), shape.threads);
-        let growing = largest(batch_sizes.iter().map(|s| s.own_bytes), shape.threads) / GROWTH_OF;
-        let rows_here = batch_sizes.iter().map(|s| s.row_bytes).sum();
-        // The world's columns double as they grow.
-        let columns = COLUMNS_OF * rows_before.max(rows_here);
-        waiting_bytes -= batch_sizes.iter().map(|s| s.kept_bytes).sum::<u64>();
-        let peak = (COLUMNS_OF * rows_before + held + preparing).max(columns - rows_here + held + growing);
-        batch = batch.max(peak + waiting_bytes);
-        rows_before = rows_before.max(rows_here);
-        outcomes = outcomes.max(batch_sizes.iter().map(|s| s.flows * OUTCOME_BYTES).sum());
+        let own: u64 = left[..n_prepared].iter().map(ExperimentSize::held).sum();
+        // Most jobs are among those that are shared; the others belong to experiments.
+        let own_jobs: u64 = left[..n_prepared].iter().map(|s| new_job(&mut jobs, s)).sum();
+        let held = own + own_jobs.saturating_sub(job_bytes) + keys_before.min(MAX_KEPT_BYTES);
+        waiting_bytes -= left[prepared_before..n_prepared].iter().map(|s| s.kept_bytes).sum::<u64>();
+        let of = |part: fn(&ExperimentSize) -> u64| batch_sizes.iter().map(part);
+        // While some experiments are prepared the others wait; while some move into the world or run the others wait too.
+        let prepared_now = left[prepared_before..n_prepared].iter();
+        let preparing = largest(prepared_now.map(|s| s.preparing_bytes.saturating_sub(s.held())), shape.threads);
+        let (world, rows): (u64, u64) = (of(|s| s.memory.world).sum(), of(|s| s.memory.rows).sum());
+        let twice = of(|s| s.memory.twice).max().unwrap_or(0);
+        let growing = largest(of(|s| s.memory.growing), shape.threads);
+        let moving = held - world + rows_before.max(world + twice);
+        let running = held - rows + rows_before.max(rows) + growing;
+        batch = batch.max((rows_before + held - world + preparing).max(moving).max(running) + waiting_bytes);
+        rows_before = rows_before.max(rows);
+        keys_before += of(|s| s.key_bytes).sum::<u64>();
+        outcomes = outcomes.max(of(|s| s.flows * OUTCOME_BYTES).sum());
         position += n;
+        prepared_before = n_prepared - n.min(n_prepared);
     }
     let folded = || sizes.iter().filter(|s| s.folds != Folding::Off);
     log::debug!(
@@ -312,14 +374,14 @@ mod tests {
         host_bytes_of_long: 4096 * MIB,
     };
 
-    fn sized(own_mib: u64, folds: Folding) -> ExperimentSize {
+    fn sized(held_mib: u64, folds: Folding) -> ExperimentSize {
+        let held = held_mib * MIB;
         ExperimentSize {
             packet_hops: 8_000_000,
             tasks: 650_000,
             flows: 1000,
-            own_bytes: own_mib * MIB,
-            row_bytes: own_mib * MIB / 2,
-            preparing_bytes: own_mib * MIB,
+            memory: MemorySize { held, rows: held / 2, twice: held / 4, growing: held / 2, ..MemorySize::default() },
+            preparing_bytes: held,
             folds,
             ..ExperimentSize::default()
         }
@@ -327,22 +389,27 @@ mod tests {
 
     #[test]
     fn a_batch_is_what_runs_at_a_time_and_not_all_there_is() {
-        // 32 of 300 experiments run at a time, beside the rows of the earlier ones.
+        // 32 of 300 experiments run at a time, two of them grow.
         let forecast = memory(&[sized(4, Folding::Off); 300], 0, 300, TWO_THREADS);
-        assert_eq!(forecast.batch, (32 * 4 + 2 * 32 * 2) * MIB);
+        assert_eq!(
+            forecast.batch,
+            (32 * 4 + 32 * 2) * MIB,
+            "beside the rows of the earlier ones while they are prepared"
+        );
+        assert_eq!(memory(&[sized(4, Folding::Off); 32], 0, 32, TWO_THREADS).batch, (32 * 4 + 2 * 2) * MIB);
         // One large experiment among small ones counts once.
         let mut sizes = vec![sized(1, Folding::Off); 16];
         sizes[7] = sized(1000, Folding::Off);
         let forecast = memory(&sizes, 0, 16, TWO_THREADS);
-        assert_eq!(forecast.batch, 1015 * MIB + 1015 * MIB / 2 + 1001 * MIB / 2);
+        assert_eq!(forecast.batch, 1015 * MIB + 1001 * MIB / 2);
     }
 
     #[test]
     fn many_take_less_than_few_and_jobs_count_once() {
         let shape = BatchShape { host_bytes_of_many: 500 * MIB, ..TWO_THREADS };
-        // Two of 400 MiB have a thread each; a third would be one too many. The rows of the two before them are still there.
+        // Two of 400 MiB have a thread each; a third would be one too many. The rows of the two before them are still there while the next are prepared.
         let forecast = memory(&[sized(400, Folding::Off); 4], 0, 4, shape);
-        assert_eq!(forecast.batch, (800 + 2 * 400) * MIB);
+        assert_eq!(forecast.batch, (800 + 400) * MIB);
         // Five of 100 MiB fit, or four that share a job of 100 MiB, or two with a job each.
         let sized_job =
             |job: Option<u64>| ExperimentSize { job: job.map(|id| (id, 100 * MIB)), ..sized(100, Folding::Off) };
@@ -361,10 +428,25 @@ mod tests {
         assert_eq!(shape.len(&[long, long, long, short, long]), 3);
     }
 
+    /// Both threads prepare an experiment before it is known that only one fits, so the other waits.
     #[test]
-    fn large_experiments_make_small_batches() {
-        let forecast = memory(&[sized(1500, Folding::Off); 5], 0, 5, TWO_THREADS);
-        assert_eq!(forecast.batch, (1500 + 2 * 750) * MIB);
+    fn what_is_prepared_and_does_not_fit_waits() {
+        let large = [sized(1500, Folding::Off); 5];
+        assert_eq!((TWO_THREADS.prepared(&large, 0), TWO_THREADS.len(&large)), (2, 1));
+        assert_eq!(TWO_THREADS.prepared(&large[1..], 1), 1, "nothing more is prepared while one waits");
+        let forecast = memory(&large, 0, 5, TWO_THREADS);
+        assert_eq!(forecast.batch, (1500 + 1500 + 750) * MIB);
+        assert_eq!(memory(&large[..1], 0, 1, TWO_THREADS).batch, (1500 + 750) * MIB);
+        // Keys of duplicates are held by what waits, too, and by what has ended.
+        let keyed = large.map(|s| ExperimentSize { key_bytes: 100 * MIB, ..s });
+        assert_eq!(memory(&keyed, 0, 5, TWO_THREADS).batch, forecast.batch + 300 * MIB);
+    }
+
+    #[test]
+    fn rows_that_move_exist_twice() {
+        let mut one = sized(100, Folding::Off);
+        (one.memory.twice, one.memory.growing) = (60 * MIB, 10 * MIB);
+        assert_eq!(memory(&[one], 0, 1, TWO_THREADS).batch, 160 * MIB);
     }
 
     #[test]
@@ -376,6 +458,16 @@ mod tests {
         let sum = forecast.process + forecast.batch + forecast.jobs + forecast.memo + forecast.outcomes;
         assert_eq!(forecast.total(), sum);
         assert_eq!(memory(&[sized(4, Folding::Off); 8], 0, 8, TWO_THREADS).memo, 0);
+    }
+
+    /// On a network with twice as many paths, what queue pairs take doubles.
+    #[test]
+    fn another_network_changes_nodes_and_paths() {
+        let mut one = sized(100, Folding::Off);
+        (one.memory.nodes, one.memory.flows) = (10 * MIB, 60 * MIB);
+        let other = one.on_network(30 * MIB, 2.0);
+        assert_eq!(other.memory.held, (100 - 10 + 30 + 60) * MIB);
+        assert_eq!((other.memory.nodes, other.memory.flows, other.memory.twice), (30 * MIB, 120 * MIB, 45 * MIB));
     }
 
     #[test]
