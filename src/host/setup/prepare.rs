@@ -22,6 +22,7 @@ use crate::setup::host_memory::{ENTITY_BYTES, world_bytes};
 use crate::setup::links::sampled_links::sampled_ends;
 use crate::setup::memory_refusal::MemoryRefusal;
 use crate::setup::own_routing::named_routing_policy;
+use crate::setup::pauses::pauses_in_reach;
 use crate::setup::route::{Routed, routed, routed_with};
 use crate::tables::build_tables::{Built, build_sharing};
 use crate::tables::job_rows::{self, Crossing, JobRows, LinkShares};
@@ -94,6 +95,11 @@ impl Prepared {
         let grown = size.held.saturating_add(size.growing.max(size.twice));
         let outcomes = self.flows.len() as u64 * OUTCOME_BYTES;
         grown.saturating_add(outcomes).saturating_add(series_outcome::expected_bytes(&self.built.tables))
+    }
+
+    /// Whether switches may pause their neighbours (PFC), as far as paths and windows say.
+    pub fn may_pause(&self) -> bool {
+        pauses_in_reach(&self.built.tables)
     }
 
     /// Returns the parts of its memory, from which a forecast adds up a batch.

@@ -31,6 +31,12 @@ const PACKET_HOPS_PER_S: f64 = 8e6;
 /// Tasks of programs (kernels, collectives, messages) per second and thread that estimates assume in addition: 1.5 µs each, measured on studies/parallelism.
 const TASKS_PER_S: f64 = 650e3;
 
+/// Factor by which pauses slow down an experiment at most. While a switch may pause, one thread steps all of its ports. Runs with many pauses took 3 to 9 times
+/// what was estimated without them.
+pub(crate) const SLOWED_BY_PAUSES: f64 = 9.0;
+/// Approximate speed-up of an experiment that has all threads: 1 to 1.5 for two, 2 for four (docs/explanation/performance.md).
+const GAIN_OF_THREADS: f64 = 1.25;
+
 /// Packets of an experiment with coarse packets, over its normal number. A search simulates many such experiments.
 pub(crate) const COARSE_PACKETS: f64 = 1.0 / 8.0;
 
@@ -61,6 +67,8 @@ pub(crate) struct ExperimentSize {
     pub(crate) preparing_bytes: u64,
     pub(crate) preparing_s: f64,
     pub(crate) folds: Folding,
+    /// Whether its switches may pause their neighbours (PFC).
+    pub(crate) may_pause: bool,
     /// Bytes while it waits for the run; 0 unless it was prepared when inputs were checked.
     pub(crate) kept_bytes: u64,
     /// Experiments of one class take about as long for as much work; 0: unknown.
@@ -150,6 +158,7 @@ impl ExperimentSize {
             preparing_bytes: allocated.peak.max(memory.held),
             preparing_s,
             folds: Folding::of(config, prepared.job.is_some()),
+            may_pause: prepared.may_pause(),
             kept_bytes: 0,
             class: 0,
         };
@@ -277,6 +286,10 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
         let growing = largest(of(|s| s.memory.growing), shape.threads);
         let moving = held - world + rows_before.max(world + twice);
         let running = held - rows + rows_before.max(rows) + growing;
+        log::debug!(
+            "forecast: {n} of {n_prepared} prepared from {position} on: {held} bytes held, {preparing} more while they are prepared, {moving} as rows move, \
+             {running} as it runs"
+        );
         batch = batch.max((rows_before + held - world + preparing).max(moving).max(running) + waiting_bytes);
         rows_before = rows_before.max(rows);
         keys_before += of(|s| s.key_bytes).sum::<u64>();
@@ -309,19 +322,31 @@ pub struct TimeForecast {
     pub least: f64,
     /// Seconds according to a probe, which simulated some experiments for a moment; `None` without a probe.
     pub about: Option<f64>,
-    /// Seconds if folding saves nothing.
+    /// Seconds if folding saves nothing, and switches pause as much as they may.
     pub most: f64,
+    /// Whether it depends on pauses (PFC), which cannot be known before.
+    pub may_pause: bool,
 }
 
 impl TimeForecast {
     /// Adds seconds that pass before.
     pub fn after(self, seconds: f64) -> TimeForecast {
-        TimeForecast { least: self.least + seconds, about: self.about.map(|s| s + seconds), most: self.most + seconds }
+        TimeForecast {
+            least: self.least + seconds,
+            about: self.about.map(|s| s + seconds),
+            most: self.most + seconds,
+            ..self
+        }
     }
 
     /// Multiplies it by a factor.
     pub(crate) fn times(self, factor: f64) -> TimeForecast {
-        TimeForecast { least: self.least * factor, about: self.about.map(|s| s * factor), most: self.most * factor }
+        TimeForecast {
+            least: self.least * factor,
+            about: self.about.map(|s| s * factor),
+            most: self.most * factor,
+            ..self
+        }
     }
 }
 
@@ -334,17 +359,31 @@ fn thread_seconds(s: &ExperimentSize, packets: f64) -> [f64; 2] {
         Folding::Exact => packets / EXACT_SAVES,
         Folding::Steady => packets / STEADY_SAVES,
     };
-    [fixed + folded, fixed + packets]
+    let slowed = if s.may_pause { SLOWED_BY_PAUSES } else { 1.0 };
+    [fixed + folded, fixed + packets * slowed]
+}
+
+/// Returns the time of a run that would take `even` seconds if all threads had equal work, and whose longest experiment takes `longest`. The last experiments
+/// of a run have the machine to themselves, and share its threads with some gain.
+pub(crate) fn with_the_last(even: f64, longest: f64, threads: usize) -> f64 {
+    if longest <= even || threads < 2 {
+        return even;
+    }
+    let others = (even * threads as f64 - longest) / (threads - 1) as f64;
+    others + (longest - others) / GAIN_OF_THREADS
 }
 
 /// Returns the time of all of `sizes` on so many threads.
 pub(crate) fn time(sizes: &[ExperimentSize], threads: usize) -> TimeForecast {
-    let mut sum = TimeForecast::default();
-    for [least, most] in sizes.iter().map(|s| thread_seconds(s, 1.0)) {
-        sum.least += least;
-        sum.most += most;
+    let (mut sum, mut longest) = ([0.0; 2], [0.0f64; 2]);
+    for seconds in sizes.iter().map(|s| thread_seconds(s, 1.0)) {
+        for end in 0..2 {
+            sum[end] += seconds[end];
+            longest[end] = longest[end].max(seconds[end]);
+        }
     }
-    sum.times(1.0 / threads as f64)
+    let [least, most] = [0, 1].map(|end| with_the_last(sum[end] / threads as f64, longest[end], threads));
+    TimeForecast { least, about: None, most, may_pause: sizes.iter().any(|s| s.may_pause) }
 }
 
 /// Returns the time of a search that runs `full` of `sizes` in full and `coarse` with coarse packets. It is unknown which ones, so the range is from the
@@ -358,7 +397,9 @@ pub(crate) fn search_time(sizes: &[ExperimentSize], full: u64, coarse: u64, thre
         [quickest, slowest].map(|all| all.iter().take(n as usize).sum::<f64>())
     };
     let (full, coarse) = (range_of(full, 1.0), range_of(coarse, COARSE_PACKETS));
-    TimeForecast { least: full[0] + coarse[0], about: None, most: full[1] + coarse[1] }.times(1.0 / threads as f64)
+    let may_pause = sizes.iter().any(|s| s.may_pause);
+    let (least, most) = (full[0] + coarse[0], full[1] + coarse[1]);
+    TimeForecast { least, about: None, most, may_pause }.times(1.0 / threads as f64)
 }
 
 #[cfg(test)]
@@ -476,6 +517,17 @@ mod tests {
         assert!((off.least - 4.0).abs() < 1e-9 && (off.most - 4.0).abs() < 1e-9, "{off:?}");
         let steady = time(&[sized(1, Folding::Steady); 4], 2);
         assert!((steady.least - 2.002).abs() < 1e-9 && (steady.most - 4.0).abs() < 1e-9, "{steady:?}");
+    }
+
+    /// A single experiment cannot use threads fully, and nobody knows how often switches will pause.
+    #[test]
+    fn one_experiment_gains_little_by_threads_and_pauses_widen_the_range() {
+        let one = sized(1, Folding::Off);
+        let alone = time(&[one], 2);
+        assert!((alone.least - 2.0 / 1.25).abs() < 1e-9 && (alone.most - alone.least).abs() < 1e-9, "{alone:?}");
+        let pausing = time(&[ExperimentSize { may_pause: true, ..one }], 2);
+        assert!((pausing.least - alone.least).abs() < 1e-9 && (pausing.most - 10.0 / 1.25).abs() < 1e-9, "{pausing:?}");
+        assert_eq!((alone.may_pause, pausing.may_pause), (false, true));
     }
 
     #[test]

@@ -11,7 +11,7 @@ use rayon::prelude::*;
 
 use hyperfold_base::budget::{self, Unfinished};
 use hyperfold_cluster::{BYTES_A_JOB, ClusterError, PreparedCluster};
-use hyperfold_config::spec::{self, Config, SpecError};
+use hyperfold_config::spec::{self, Config, SpecError, WorkloadSection};
 use hyperfold_config::sweep::{Experiment, Hash128, Sweep};
 use hyperfold_host::{KeptExperiments, MemoryRefusal, MemorySize, PrepareError};
 
@@ -335,8 +335,16 @@ struct SizeKeys {
 
 impl SizeKeys {
     fn of(config: &Config) -> SizeKeys {
+        let traffic = match &config.workload {
+            // Times of software depend on the network. They decide no size.
+            WorkloadSection::Program(p) => {
+                let c = &p.communication;
+                format!("{:?}", (&p.source, &c.algorithm, &c.analytic, c.channels, c.chunk_bytes))
+            }
+            other => format!("{other:?}{:?}", config.jobs),
+        };
         SizeKeys {
-            traffic: format!("{:?}{}", (&config.workload, &config.jobs), config.is_flow_level()),
+            traffic: format!("{traffic}{}{:?}", config.is_flow_level(), config.joining()),
             network: format!("{:?}", (&config.cluster, &config.topology, &config.routing)),
             kind: config.values.text(spec::KeyId::TopologyKind).to_string(),
         }
