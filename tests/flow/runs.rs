@@ -192,3 +192,58 @@ fn flows_are_no_judge_of_spraying() {
     assert!(told("flows", &[]));
     assert!(!told("packets", &["--set", "fidelity.mode=packet"]));
 }
+
+/// Experts over all GPUs of servers, whose messages NCCL relays inside servers.
+const RELAYED: &str = r#"
+name = "relayed"
+[base]
+fidelity = { mode = "flow", join = "ranks" }
+cluster = { gpus = 512, server = "dgx-h100" }
+topology = { kind = "rail-optimized", servers_per_pod = 16 }
+workload = { kind = "model", model = "deepseek-v3", algorithm = "ring", tp = 8, pp = 4, ep = 64, etp = 1, zero = 1, recompute = "full", global_batch = 64 }
+"#;
+
+#[test]
+fn relayed_experts_that_do_not_fit_are_told_what_fits() {
+    let folder = Folder::new(&[("s.toml", RELAYED)]);
+    let plan = |more: &[&str]| folder.run(&[&["plan", "s.toml", "--memory", "0.5"], more].concat());
+    let refused = plan(&[]);
+    assert!(
+        refused.stdout.contains("cannot fit: 1") && refused.stdout.contains("set workload.pxn = false"),
+        "{}",
+        refused.stdout
+    );
+    let fits = plan(&["--set", "workload.pxn=false"]);
+    assert!(fits.code == 0 && fits.stdout.contains("cannot fit: 0"), "{}{}", fits.stdout, fits.stderr);
+    let apart = plan(&["--set", "fidelity.join=collectives"]);
+    assert!(
+        apart.stdout.contains("set fidelity.join = \"ranks\"") && apart.stdout.contains("and workload.pxn = false"),
+        "{}",
+        apart.stdout
+    );
+}
+
+#[test]
+fn a_ring_of_all_ranks_for_a_few_bytes_is_noted_with_its_time() {
+    let folder = Folder::new(&[("s.toml", RELAYED)]);
+    let said = |more: &[&str]| folder.run(&[&["plan", "s.toml", "--set", "workload.pxn=false"], more].concat()).stdout;
+    let ring = said(&[]);
+    assert!(
+        ring.contains("workload.algorithm = \"ring\" holds for small collectives too")
+            && ring.contains("all-reduce of 4 bytes among 512 ranks"),
+        "{ring}"
+    );
+    let free =
+        said(&["--set", "workload.algorithm=auto", "--set", "fidelity.join=none", "--set", "workload.analytic=all"]);
+    assert!(!free.contains("holds for small collectives"), "{free}");
+}
+
+#[test]
+fn flows_are_not_called_packets_where_errors_are_stated() {
+    let sweep = "name = \"t\"\n[base]\nfidelity.mode = \"flow\"\ncluster = { gpus = 16, server = \"dgx-h100\" }\n\
+                 workload = { kind = \"model\", model = \"gpt2-medium\", global_batch = 16, microbatch = 1 }\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    assert_eq!(folder.run(&["run", "s.toml", "--out", "out", "--quiet"]).code, 0);
+    let error = folder.column("out/results.csv", "validated_error").remove(0);
+    assert!(error.contains("network flows") && !error.contains("packets"), "{error}");
+}

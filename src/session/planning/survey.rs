@@ -583,6 +583,42 @@ mod tests {
         assert!(asked.preparing_s > unasked.preparing_s, "{} s, {} s", asked.preparing_s, unasked.preparing_s);
     }
 
+    fn sizes_of(base: &str, axes: &str) -> (Sweep, Vec<ExperimentSize>) {
+        let text = format!("name = \"t\"\n[base]\n{base}\n[axes]\n{axes}\n");
+        let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).expect("it is right");
+        let sizes = survey(&sweep, true, &PlanProgress::default()).expect("it can be prepared").sizes;
+        (sweep, sizes)
+    }
+
+    /// Each pair of hosts has several paths and links there, so a size is not that of another kind of network.
+    #[test]
+    fn sizes_on_another_network_are_scaled() {
+        let (sweep, sizes) = sizes_of(
+            "cluster = { gpus = 256, server = \"dgx-h100\" }\nfidelity.mode = \"flow\"\nworkload = { kind = \"collective\", algorithm = \"ring\" }",
+            "\"workload.op\" = [\"all-reduce\", \"all-to-all\"]\n\"topology.kind\" = [\"clos\", \"multi-plane\"]",
+        );
+        let configs: Vec<Config> = sweep.experiments.iter().map(|e| config(&sweep, e)).collect();
+        let mut known = KnownSizes::default();
+        (0..3).for_each(|i| known.add(&configs[i], sizes[i]));
+        let estimated = known.on_another_network(&configs[3]).expect("its traffic is known");
+        let ratio = estimated.memory.held as f64 / sizes[3].memory.held as f64;
+        assert!((0.8..1.25).contains(&ratio), "{estimated:?} instead of {:?}", sizes[3]);
+        assert!(sizes[3].memory.held as f64 > 1.25 * sizes[2].memory.held as f64, "{:?}", &sizes[2..]);
+        assert!(known.has_kind(&configs[3]));
+    }
+
+    #[test]
+    fn pauses_are_in_reach_of_an_incast_and_not_of_a_ring() {
+        let pauses = |more: &str| {
+            let base = format!(
+                "cluster = {{ gpus = 64, gpus_per_server = 1, nics_per_server = 1 }}\ntopology.kind = \"clos\"\nworkload = {{ kind = \"traffic\", bytes = 10_000_000, {more} }}"
+            );
+            sizes_of(&base, "\"transport.pfc\" = [true, false]").1.iter().map(|s| s.may_pause).collect::<Vec<_>>()
+        };
+        assert_eq!(pauses("pattern = \"incast\", fan_in = 60"), [true, false]);
+        assert_eq!(pauses("pattern = \"ring\""), [false, false]);
+    }
+
     #[test]
     fn large_experiments_wait_for_the_run() {
         let large = surveyed(36, "[\"dcqcn\"]");
