@@ -573,6 +573,12 @@ def main():
     args = parser.parse_args()
     binary = shutil.which(args.binary) or sys.exit(f"result-digests.py: no program {args.binary}")
     binary = str(pathlib.Path(binary).resolve())
+    hard = resource.getrlimit(resource.RLIMIT_AS)[1]
+    if hard != resource.RLIM_INFINITY and hard < MEMORY_BYTES:
+        sys.exit(
+            f"result-digests.py: each run may have {MEMORY_BYTES >> 30} GiB of address space, so that all machines give the same lines, and `ulimit -v` allows "
+            f"{hard / (1 << 30):.1f} GiB; allow more"
+        )
     before = {}
     if args.compare:
         for line in args.compare.read_text().splitlines():

@@ -80,7 +80,17 @@ fn memory(memory: &MemoryForecast) -> String {
 fn range(time: &TimeForecast) -> String {
     let (shortest, longest) = (table::seconds(time.least), table::seconds(time.most));
     if let Some(about) = time.about {
-        return format!("about {}, by simulating some experiments for a moment", table::seconds(about));
+        let pauses = if time.may_pause {
+            "; switches may pause (PFC) later, and then it takes up to 9 times as long"
+        } else {
+            ""
+        };
+        return format!("about {}, by simulating some experiments for a moment{pauses}", table::seconds(about));
+    }
+    if time.may_pause {
+        return format!(
+            "{shortest} to {longest}; how often switches pause (PFC) cannot be known before, and much of it is slow"
+        );
     }
     if time.most < 1.25 * time.least || shortest == longest {
         return longest;
@@ -105,6 +115,7 @@ fn as_json(planned: &Planned) -> String {
         "memory": planned.memory,
         "seconds": planned.seconds.map(|t| t.about.unwrap_or(t.most)),
         "seconds_range": planned.seconds.map(|t| [t.least, t.most]),
+        "may_pause": planned.seconds.map(|t| t.may_pause),
         "warnings": planned.warnings,
         "search": planned.search,
     })
@@ -141,7 +152,7 @@ mod tests {
                 memo: 1 << 20,
                 outcomes: 0,
             }),
-            seconds: Some(TimeForecast { least: 4.0, about: None, most: 61.0 }),
+            seconds: Some(TimeForecast { least: 4.0, about: None, most: 61.0, may_pause: false }),
             warnings: vec!["w".into()],
             ..Planned::default()
         }

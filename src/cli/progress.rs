@@ -154,6 +154,7 @@ struct Lines {
 struct Counts {
     total: u64,
     done: u64,
+    /// Experiments of batches that have begun and not ended. They take turns on the threads, so there may be more than threads.
     running: u64,
     start: Instant,
     last: Instant,
@@ -229,7 +230,7 @@ impl Counts {
             0 => String::new(),
             n => format!(", {n} failed"),
         };
-        let running = if self.running > 0 { format!(", {} running", self.running) } else { String::new() };
+        let running = if self.running > 0 { format!(", {} under way", self.running) } else { String::new() };
         // The time left is computed as of the last report of work, and then reduced by the time since.
         let heard = self.heard.duration_since(self.start).as_secs_f64();
         let left = self.work.seconds_left(heard).map(|left| (left - (elapsed - heard)).max(0.0));
@@ -336,7 +337,7 @@ mod tests {
         lines.finished(&record(0));
         let counts = Arc::clone(&lines.counts);
         let line = || locked(&counts).line();
-        assert!(line().starts_with("1/3 experiments finished, 1 running, "), "{}", line());
+        assert!(line().starts_with("1/3 experiments finished, 1 under way, "), "{}", line());
         assert!(!line().contains("left"), "of the work nothing is known: {}", line());
         lines.work(30, 100);
         assert!(line().contains("30 % of the work") && !line().contains("left"), "less than a second: {}", line());

@@ -22,23 +22,36 @@ pub fn is_flow_level(t: &Tables) -> bool {
     t.exps.first().is_some_and(|e| e.modes & mode::FLOW != 0)
 }
 
+/// Does the same as [`is_flow_level`] for tables that are not in a batch yet.
+pub fn is_flow_level_of(t: &OwnedTables) -> bool {
+    t.exps.first().is_some_and(|e| e.modes & mode::FLOW != 0)
+}
+
 /// Approximate memory of simulating an experiment, besides its tables: its carriers, the links that these cross, and events. 0 for packet simulation.
 pub fn expected_bytes(t: &OwnedTables) -> u64 {
-    if t.exps.first().is_none_or(|e| e.modes & mode::FLOW == 0) {
+    if !is_flow_level_of(t) {
         return 0;
     }
     let links = (t.nics.len() + t.ports.len()) * LINK_BYTES;
-    (links + t.flow_tx.len() * CARRIER_BYTES + t.paths.len() * CROSSING_BYTES + t.tasks.len() * EVENT_BYTES) as u64
+    // What ranks send alike is one carrier, however many rows it has. Its links are counted once.
+    let joined = t.flow_tx.iter().filter(|f| f.joined > 0).count();
+    let alone = t.flow_tx.len() - joined;
+    let crossed: usize =
+        t.flow_tx.iter().filter(|f| f.joined == 0).map(|f| (f.path_len * f.n_paths.max(1)) as usize).sum();
+    (links + alone * CARRIER_BYTES + joined * JOINED_BYTES + 2 * crossed * CROSSING_BYTES + t.tasks.len() * EVENT_BYTES)
+        as u64
 }
 
 /// Heap bytes of a link.
 const LINK_BYTES: usize = 160;
 /// Heap bytes of a carrier.
 const CARRIER_BYTES: usize = 480;
+/// Heap bytes of a row that is joined with others: its carrier's number, and its place in a list while carriers are made.
+const JOINED_BYTES: usize = 16;
 /// Heap bytes of an entry of a path.
 const CROSSING_BYTES: usize = 32;
-/// Heap bytes of an event.
-const EVENT_BYTES: usize = 16;
+/// Heap bytes of events, for a task: only those that are due soon have an event of 24 bytes.
+const EVENT_BYTES: usize = 1;
 
 /// Runs one experiment from its beginning to its end. Returns whether it got there before `stop` returned true.
 pub fn run_to_end(t: &mut Tables, stop: &dyn Fn() -> bool) -> bool {

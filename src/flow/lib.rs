@@ -29,6 +29,6 @@ pub mod maxmin;
 mod run;
 mod tasks;
 
-pub use engine::{FlowEngine, advance_beside, expected_bytes, is_flow_level, run_to_end};
+pub use engine::{FlowEngine, advance_beside, expected_bytes, is_flow_level, is_flow_level_of, run_to_end};
 pub use joined::{CollectiveAlone, join};
 pub use latency::{AloneTimes, Hop, PacketSizes};

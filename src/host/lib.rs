@@ -49,7 +49,9 @@ pub use setup::links::names::nodes_of_link;
 pub use setup::memory_refusal::MemoryRefusal;
 pub use setup::network::cluster_network;
 pub use setup::own_routing::{named_routing_policy, register_routing_policy};
-pub use setup::prepare::{LONG_PACKET_HOPS, Prepared, prepare, prepare_within, unknown_to_folding};
+pub use setup::prepare::{
+    LONG_PACKET_HOPS, MemorySize, OUTCOME_BYTES, Prepared, prepare, prepare_within, unknown_to_folding,
+};
 pub use setup::route::{fits, is_worked_out};
 
 /// The allocator of unit tests, which counts memory as the program does.

@@ -156,7 +156,7 @@ impl ExperimentClass {
     ) -> Option<ExperimentClass> {
         let one_server = ranks.is_some_and(|n| n <= config.cluster.gpus_per_server);
         let network = NetworkClass::of(config, one_server, program.communication.analytic.other);
-        if network == NetworkClass::Packets && !program.communication.measured_overhead {
+        if network != NetworkClass::ClosedForm && !program.communication.measured_overhead {
             return None;
         }
         Some(ExperimentClass {
@@ -294,6 +294,10 @@ mod tests {
         ] {
             assert_eq!(model(more).as_deref(), Some(expected));
         }
+        let flows = class(
+            "cluster = { server = \"dgx-h100\", gpus = 64 }\nfidelity.mode = \"flow\"\nworkload = { kind = \"model\", model = \"gpt3-1.7b\" }",
+        );
+        assert_eq!(flows.as_deref(), Some("training/hopper/bf16/megatron/data/up-to-64-gpus/flows"));
         let across = |cluster: &str, more: &str| {
             class(&format!(
                 "cluster = {{ gpus = 16, {cluster} }}\nworkload = {{ kind = \"model\", model = \"gpt2-medium\", tp = 8{more} }}"

@@ -180,6 +180,8 @@ impl MachineClass {
 pub enum NetworkClass {
     /// Packets are simulated.
     Packets,
+    /// Flows share links at max-min fair rates. No measured row was simulated so.
+    Flows,
     /// A formula gives the time of communication.
     ClosedForm,
 }
@@ -189,6 +191,8 @@ impl NetworkClass {
     pub(super) fn of(config: &Config, one_server: bool, analytic: bool) -> NetworkClass {
         if analytic || (one_server && !config.cluster.nvlink_packets) {
             NetworkClass::ClosedForm
+        } else if config.is_flow_level() {
+            NetworkClass::Flows
         } else {
             NetworkClass::Packets
         }

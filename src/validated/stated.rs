@@ -254,6 +254,8 @@ mod tests {
             "{text}"
         );
         assert_eq!(nearest, format!("{hopper}; other gpu and precision and network"));
+        let (text, _) = texts(class(Arch::Hopper, bf16, NetworkClass::Flows), "h100-sxm").unwrap();
+        assert!(text.ends_with("h100-sxm in bf16; yours differs by network flows"), "{text}");
         let (text, _) = texts(class(Arch::Volta, bf16, CLOSED), "v100-sxm2").unwrap();
         assert!(
             text.contains("measured in 1 table, nearest 1 of a100-80g-sxm in bf16, to which constants were fitted;"),

@@ -84,6 +84,25 @@ fn a_key_of_packets_as_an_axis_is_said_to_change_nothing() {
 }
 
 #[test]
+fn a_sweep_of_packets_runs_as_flows_too() {
+    let sweep = "name = \"t\"\nbase.cluster = { gpus = 4, gpus_per_server = 1 }\nbase.topology.kind = \"clos\"\nbase.workload = { kind = \"traffic\", pattern = \"ring\" }\n\
+                 [axes]\n\"transport.pfc\" = [true, false]\n\"topology.link_gbps\" = [100, 400]\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "out", "--quiet", "--set", "fidelity.mode=flow"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(ran.stderr.contains("the axis `transport.pfc` has no effect with what --set has set"), "{}", ran.stderr);
+    let times = folder.column("out/results.csv", "makespan_ns");
+    assert!(times.len() == 4 && times[0] == times[2] && times[1] == times[3] && times[0] != times[1], "{times:?}");
+    // A set value that has nothing to do with a mistake in the file does not hide it.
+    let ran = folder.run(&["plan", "s.toml", "--set", "fidelity.mode=flow", "--set", "workload.bytse=3"]);
+    assert_eq!(ran.code, 2, "{}", ran.stderr);
+    let mistaken = sweep.replace("base.topology", "base.fidelity.mode = \"flow\"\nbase.topology");
+    let folder = Folder::new(&[("s.toml", &mistaken)]);
+    let ran = folder.run(&["plan", "s.toml", "--set", "workload.bytes=3000"]);
+    assert!(ran.code == 2 && ran.stderr.contains("nothing reads the axis `transport.pfc`"), "{}", ran.stderr);
+}
+
+#[test]
 fn compare_says_how_far_flows_are_from_packets() {
     let sweep = "name = \"t\"\nbase.cluster = { gpus = 8, gpus_per_server = 1 }\nbase.topology.kind = \"clos\"\nbase.workload = { kind = \"traffic\", bytes = 100000 }\n\
                  [axes]\n\"workload.pattern\" = [\"ring\", \"all-to-all\"]\n\"fidelity.mode\" = [\"packet\", \"flow\"]\n";
@@ -172,4 +191,59 @@ fn flows_are_no_judge_of_spraying() {
     };
     assert!(told("flows", &[]));
     assert!(!told("packets", &["--set", "fidelity.mode=packet"]));
+}
+
+/// Experts over all GPUs of servers, whose messages NCCL relays inside servers.
+const RELAYED: &str = r#"
+name = "relayed"
+[base]
+fidelity = { mode = "flow", join = "ranks" }
+cluster = { gpus = 512, server = "dgx-h100" }
+topology = { kind = "rail-optimized", servers_per_pod = 16 }
+workload = { kind = "model", model = "deepseek-v3", algorithm = "ring", tp = 8, pp = 4, ep = 64, etp = 1, zero = 1, recompute = "full", global_batch = 64 }
+"#;
+
+#[test]
+fn relayed_experts_that_do_not_fit_are_told_what_fits() {
+    let folder = Folder::new(&[("s.toml", RELAYED)]);
+    let plan = |more: &[&str]| folder.run(&[&["plan", "s.toml", "--memory", "0.5"], more].concat());
+    let refused = plan(&[]);
+    assert!(
+        refused.stdout.contains("cannot fit: 1") && refused.stdout.contains("set workload.pxn = false"),
+        "{}",
+        refused.stdout
+    );
+    let fits = plan(&["--set", "workload.pxn=false"]);
+    assert!(fits.code == 0 && fits.stdout.contains("cannot fit: 0"), "{}{}", fits.stdout, fits.stderr);
+    let apart = plan(&["--set", "fidelity.join=collectives"]);
+    assert!(
+        apart.stdout.contains("set fidelity.join = \"ranks\"") && apart.stdout.contains("and workload.pxn = false"),
+        "{}",
+        apart.stdout
+    );
+}
+
+#[test]
+fn a_ring_of_all_ranks_for_a_few_bytes_is_noted_with_its_time() {
+    let folder = Folder::new(&[("s.toml", RELAYED)]);
+    let said = |more: &[&str]| folder.run(&[&["plan", "s.toml", "--set", "workload.pxn=false"], more].concat()).stdout;
+    let ring = said(&[]);
+    assert!(
+        ring.contains("workload.algorithm = \"ring\" holds for small collectives too")
+            && ring.contains("all-reduce of 4 bytes among 512 ranks"),
+        "{ring}"
+    );
+    let free =
+        said(&["--set", "workload.algorithm=auto", "--set", "fidelity.join=none", "--set", "workload.analytic=all"]);
+    assert!(!free.contains("holds for small collectives"), "{free}");
+}
+
+#[test]
+fn flows_are_not_called_packets_where_errors_are_stated() {
+    let sweep = "name = \"t\"\n[base]\nfidelity.mode = \"flow\"\ncluster = { gpus = 16, server = \"dgx-h100\" }\n\
+                 workload = { kind = \"model\", model = \"gpt2-medium\", global_batch = 16, microbatch = 1 }\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    assert_eq!(folder.run(&["run", "s.toml", "--out", "out", "--quiet"]).code, 0);
+    let error = folder.column("out/results.csv", "validated_error").remove(0);
+    assert!(error.contains("network flows") && !error.contains("packets"), "{error}");
 }

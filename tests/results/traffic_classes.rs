@@ -77,6 +77,7 @@ fn a_pause_of_one_class_does_not_stop_another() {
 fn a_class_without_packets_is_noted_and_a_number_beyond_the_last_class_is_refused() {
     let (_, said) = run_flows(3, &TWO_TO_ONE, "transport.classes = [\"a\", \"b\", \"c\"]\n");
     assert!(said.contains("nothing is sent in these classes of transport.classes: c;"), "{said}");
+    assert!(said.contains("each still takes headroom and reserves from the buffers of switches"), "{said}");
     let (_, said) = run_flows(3, &TWO_TO_ONE, "transport.classes = [\"a for dp\", \"b\"]\n");
     assert!(said.contains("`for` in transport.classes has no effect here"), "{said}");
     let sweep = "name = \"beyond\"\n[base]\ncluster = { gpus = 2, gpus_per_server = 1 }\n\

@@ -440,21 +440,26 @@ impl Run<'_> {
         default == Value::Unset || values.into_iter().any(|value| *value != default && *value != Value::Unset)
     }
 
-    /// Rejects axes that nothing reads, unless they have the default value everywhere, and notes keys of `[base]` that nothing reads.
+    /// Rejects axes that nothing reads, unless they have the default value everywhere or `--set` made them so. Notes these, and keys of `[base]` that nothing
+    /// reads.
     fn check_used(&mut self, found: &[FoundPoint]) -> Result<(), SpecError> {
-        let unread = (0..self.used.axes.len()).filter(|&axis| !self.used.axes[axis]);
-        if let Some(i) = unread.into_iter().find(|&axis| self.is_mistaken(axis, found)) {
-            let k = self.layers.axes[i];
+        let unread: Vec<usize> =
+            (0..self.used.axes.len()).filter(|&axis| !self.used.axes[axis] && self.is_mistaken(axis, found)).collect();
+        for axis in unread {
+            let k = self.layers.axes[axis];
             let declared = self.doc.axes.iter().find(|a| a.path == k).map(|a| a.place.clone());
             let place = declared.or_else(|| {
                 self.doc.rows.iter().find(|r| r.values.iter().any(|(key, _)| *key == k)).map(|r| r.place.clone())
             });
             let place = place.unwrap_or_else(|| Place::file(self.path));
+            let (name, doc) = (k.name(&self.layers.jobs), key(k.key).doc);
+            if self.doc.keeps_unread_axes {
+                self.notes.push(format!("{place}: the axis `{name}` has no effect with what --set has set ({doc})"));
+                continue;
+            }
             let n = found.len();
             let why = format!(
-                "nothing reads the axis `{}` in any of the {n} experiments ({}); remove it, or choose what reads it",
-                k.name(&self.layers.jobs),
-                key(k.key).doc
+                "nothing reads the axis `{name}` in any of the {n} experiments ({doc}); remove it, or choose what reads it"
             );
             return Err(SpecError::Sweep { place, why });
         }

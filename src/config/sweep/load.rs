@@ -104,9 +104,18 @@ pub fn parse(text: &str, path: &Path, sets: &SetOverrides) -> Result<Sweep, Spec
 
 /// Does the same as [`parse`]. Values may also name policies of `registry`.
 pub fn parse_with(text: &str, path: &Path, sets: &SetOverrides, registry: &PolicyRegistry) -> Result<Sweep, SpecError> {
-    let doc = Document::read(text, path, sets, registry)?;
+    let mut doc = Document::read(text, path, sets, registry)?;
     let dir = path.parent().map(Path::to_path_buf).unwrap_or_default();
-    let expanded = expand::expand(&doc, path, &dir)?;
+    let mut expanded = expand::expand(&doc, path, &dir);
+    if expanded.is_err() && !sets.0.is_empty() {
+        // If the file is right by itself, an axis may be unread because of what was set, which is no mistake in the file.
+        let own = Document::read(text, path, &SetOverrides::default(), registry);
+        doc.keeps_unread_axes = own.and_then(|own| expand::expand(&own, path, &dir)).is_ok();
+        if doc.keeps_unread_axes {
+            expanded = expand::expand(&doc, path, &dir);
+        }
+    }
+    let expanded = expanded?;
     let search = (doc.method == Method::Optimize).then(|| {
         let (objectives, place) = doc.objectives.clone().unwrap_or_else(|| (Vec::new(), Place::file(path)));
         let (limits, limits_place) = doc.limits.clone().unwrap_or_else(|| (Vec::new(), Place::file(path)));

@@ -15,7 +15,7 @@ use hyperfold_config::spec::{KeyId, SeriesKeys, Steady};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::changes::TimedChange;
 use hyperfold_network::routing::FlowPaths;
-use hyperfold_network::topology::{Link, Network, Node};
+use hyperfold_network::topology::{ArcIdx, Link, Network, Node};
 use hyperfold_network::transport::{RttWindow, Transport};
 
 /// Everything that decides the outcome of an experiment, except for what its cluster costs.
@@ -143,8 +143,9 @@ impl DedupKey {
 
     /// Approximate size of the key, in bytes.
     pub(crate) fn bytes(&self) -> usize {
-        let arcs: usize =
-            self.paths.iter().flat_map(|p| p.data.iter().chain(&p.ack)).map(|path| size_of_val(&**path)).sum();
+        let of_path = |path: &Vec<ArcIdx>| size_of::<Vec<ArcIdx>>() + allocated(size_of_val(&**path));
+        let arcs: usize = self.paths.iter().flat_map(|p| p.data.iter().chain(&p.ack)).map(of_path).sum();
+        let arcs = arcs + 2 * self.paths.len() * ALLOCATOR_BYTES;
         let jobs: u64 = self.programs.iter().map(|job| job.bytes()).sum();
         let placed: usize = self.placed.iter().map(|job| size_of::<PlacedKey>() + size_of_val(&*job.2)).sum();
         size_of::<DedupKey>()
@@ -158,6 +159,15 @@ impl DedupKey {
             + self.network.links.len() * size_of::<Link>()
             + size_of_val(&*self.network.slow_arcs)
     }
+}
+
+/// Bytes that the system's allocator keeps for each allocation, and in multiples of which it allocates.
+const ALLOCATOR_BYTES: usize = 8;
+const ALLOCATED_MULTIPLE: usize = 16;
+
+/// Returns what the system's allocator takes for so many bytes.
+fn allocated(bytes: usize) -> usize {
+    (bytes + ALLOCATOR_BYTES).next_multiple_of(ALLOCATED_MULTIPLE).max(2 * ALLOCATED_MULTIPLE)
 }
 
 fn placed_key(job: &PlacedJob) -> PlacedKey {

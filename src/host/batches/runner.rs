@@ -256,6 +256,10 @@ pub(crate) fn drive<E: From<EngineError>>(
             left.len()
         );
         tell(RunEvent::Started(admitted.iter().map(|a| a.0).collect()))?;
+        if used.host >= LARGE_BATCH_BYTES {
+            // Paths and keys, of which there are millions, were allocated between what stays.
+            budget::give_back();
+        }
         batch.admit(admitted);
         let mut last_progress = Instant::now();
         while !batch.is_over() && !stop() {

@@ -6,7 +6,7 @@ use hyperfold_columns::OwnedTables;
 
 /// Bytes per row in the world besides the row: its experiment's id, the entity and its places, and the ticks when its components were added and changed.
 /// Measured.
-const ENTITY_BYTES: usize = 96;
+pub(crate) const ENTITY_BYTES: usize = 96;
 
 /// Estimates the bytes that the world keeps besides an experiment's rows.
 pub(crate) fn world_bytes(t: &OwnedTables) -> u64 {

@@ -7,7 +7,7 @@ use std::fmt;
 use hyperfold_base::budget::{self, OverBudget};
 use hyperfold_base::units::thousands;
 use hyperfold_columns::Task;
-use hyperfold_config::spec::{Config, Joining, WorkloadSection};
+use hyperfold_config::spec::{Config, Joining, KeyId, OpChoice, ProgramSpec, Source, WorkloadSection};
 use hyperfold_llm::workload::lower::GraphSize;
 use hyperfold_llm::workload::tasks::{GraphTask, OpTasks};
 
@@ -35,8 +35,36 @@ enum MemoryBound {
     Whole,
 }
 
-/// A hint for an experiment at flow level.
+/// Hints for an experiment at flow level.
 const JOIN: &str = ", set fidelity.join = \"ranks\", which makes one flow of what ranks send alike";
+const NO_RELAYS: &str =
+    ", set workload.pxn = false, so that an all-to-all is one flow and not messages that GPUs of a server relay";
+const JOIN_WITHOUT_RELAYS: &str = ", set fidelity.join = \"ranks\", which makes one flow of what ranks send alike, and workload.pxn = false, as relayed all-to-alls stay messages";
+
+/// Returns what makes an experiment at flow level smaller, if a key does.
+fn hint(config: &Config) -> &'static str {
+    let WorkloadSection::Program(program) = &config.workload else { return "" };
+    if !config.is_flow_level() {
+        return "";
+    }
+    match (config.joining(), has_relays(config, program)) {
+        (Joining::Ranks, true) => NO_RELAYS,
+        (Joining::Ranks, false) => "",
+        (_, true) => JOIN_WITHOUT_RELAYS,
+        (_, false) => JOIN,
+    }
+}
+
+/// Whether GPUs relay messages of all-to-alls to others of their servers (NCCL's PXN).
+fn has_relays(config: &Config, program: &ProgramSpec) -> bool {
+    let exchanges = match &program.source {
+        Source::Model(training) => training.ep > 1,
+        Source::Collective { op, .. } => *op == OpChoice::AllToAll,
+        Source::Inference(_) | Source::File { .. } => false,
+    };
+    let is_fixed = ["direct", "hierarchical"].iter().any(|name| config.values.is(KeyId::Algorithm, name));
+    program.communication.pxn && exchanges && !is_fixed && config.cluster.nics_per_server > 1
+}
 
 impl MemoryRefusal {
     /// Creates the refusal of an experiment that was stopped while it was prepared.
@@ -46,8 +74,7 @@ impl MemoryRefusal {
             _ if excess.allowance < budget::total() => MemoryBound::PartOf(budget::total()),
             _ => MemoryBound::Whole,
         };
-        let joins = config.is_flow_level() && matches!(config.workload, WorkloadSection::Program(_));
-        let hint = if joins && config.joining() != Joining::Ranks { JOIN } else { "" };
+        let hint = hint(config);
         let sum = format!("counted up to the {}", excess.what);
         MemoryRefusal { wanted: excess.wanted, allowance: excess.allowance, sum, bound, hint }
     }
@@ -87,7 +114,7 @@ pub(crate) fn check_graph(config: &Config, size: &GraphSize) -> Result<(), Memor
     let bytes = |n: u64, each: usize| n.saturating_mul(each as u64);
     let rows = bytes(size.tasks, size_of::<Task>());
     let graph = bytes(size.tasks, size_of::<GraphTask>()).saturating_add(bytes(size.ops, size_of::<OpTasks>()));
-    // Twice the size of the tables, as in `Prepared::peak_bytes`.
+    // Tasks exist twice while they move into the world, as in `Prepared::peak_bytes`.
     let wanted = rows.saturating_mul(2).saturating_add(graph);
     if wanted <= allowance {
         return Ok(());

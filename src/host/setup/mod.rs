@@ -9,6 +9,7 @@ pub(crate) mod marking;
 pub(crate) mod memory_refusal;
 pub(crate) mod network;
 pub(crate) mod own_routing;
+pub(crate) mod pauses;
 pub(crate) mod placement;
 pub mod prepare;
 pub(crate) mod route;

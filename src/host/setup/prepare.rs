@@ -18,10 +18,11 @@ use crate::outcomes::flow_info::{FlowCarrier, FlowInfo, ideal_ps, messages, nvli
 use crate::outcomes::series_outcome;
 use crate::programs::job::Job;
 use crate::setup::error::PrepareError;
-use crate::setup::host_memory::world_bytes;
+use crate::setup::host_memory::{ENTITY_BYTES, world_bytes};
 use crate::setup::links::sampled_links::sampled_ends;
 use crate::setup::memory_refusal::MemoryRefusal;
 use crate::setup::own_routing::named_routing_policy;
+use crate::setup::pauses::pauses_in_reach;
 use crate::setup::route::{Routed, routed, routed_with};
 use crate::tables::build_tables::{Built, build_sharing};
 use crate::tables::job_rows::{self, Crossing, JobRows, LinkShares};
@@ -29,6 +30,16 @@ use crate::tables::packet_case::{BuildOptions, GraphCase, PacketCase};
 
 /// Approximate bytes of a link's name on the heap.
 const NAME_BYTES: usize = 64;
+
+/// Approximate bytes of a flow or message in an outcome, and of its form for writing.
+pub const OUTCOME_BYTES: u64 = 96;
+
+/// Memory that grows while packets are simulated: 1 / `GROWTH_OF` of what an experiment holds, and half of `NODE_GROWTH_HALVES` times the rows of its nodes.
+/// Measured on permutations of 16,384 hosts on fat trees and on several planes, with and without congestion control.
+const GROWTH_OF: u64 = 5;
+const NODE_GROWTH_HALVES: u64 = 5;
+/// With folding it is 1 / `FOLDED_GROWTH_OF` of what the experiment holds, besides the memo. Measured on an all-to-all of 512 ranks.
+const FOLDED_GROWTH_OF: u64 = 2;
 
 /// RTT samples kept per flow if rtt.csv is asked for.
 const RTT_SAMPLES: u32 = 256;
@@ -58,11 +69,66 @@ pub struct Prepared {
     pub notes: Vec<String>,
 }
 
+/// The parts of an experiment's memory, bytes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemorySize {
+    /// What it holds in a batch, as [`Prepared::host_bytes`] says.
+    pub held: u64,
+    /// Of `held`, what the world keeps besides rows.
+    pub world: u64,
+    /// Of `held`, its rows and what the world keeps for them.
+    pub rows: u64,
+    /// Rows of its largest table. They exist twice while they move into the world.
+    pub twice: u64,
+    /// What grows while it is simulated.
+    pub growing: u64,
+    /// Of `held`, what its NICs, ports and switches take.
+    pub nodes: u64,
+    /// Of `held`, what its queue pairs and their paths take.
+    pub flows: u64,
+}
+
 impl Prepared {
-    /// Approximate host memory while it is simulated and its results are written, bytes: twice its size in a batch. Measured: 19.6 GiB for 16.8 million flows
-    /// between 4,096 hosts, of which tables are 9.9. Samples over time come on top.
+    /// Approximate host memory while it moves into the world or is simulated, and its results are written, bytes. Samples over time come on top.
     pub fn peak_bytes(&self) -> u64 {
-        2 * self.host_bytes() + series_outcome::expected_bytes(&self.built.tables)
+        let size = self.memory_size();
+        let grown = size.held.saturating_add(size.growing.max(size.twice));
+        let outcomes = self.flows.len() as u64 * OUTCOME_BYTES;
+        grown.saturating_add(outcomes).saturating_add(series_outcome::expected_bytes(&self.built.tables))
+    }
+
+    /// Whether switches may pause their neighbours (PFC), as far as paths and windows say.
+    pub fn may_pause(&self) -> bool {
+        pauses_in_reach(&self.built.tables)
+    }
+
+    /// Returns the parts of its memory, from which a forecast adds up a batch.
+    pub fn memory_size(&self) -> MemorySize {
+        let tables = &self.built.tables;
+        let tasks = size_of_val(&*tables.tasks) as u64;
+        let queue_pairs = (size_of_val(&*tables.flow_tx) + size_of_val(&*tables.flow_rx)) as u64;
+        let [nics, ports, switches] =
+            [size_of_val(&*tables.nics), size_of_val(&*tables.ports), size_of_val(&*tables.switches)].map(|b| b as u64);
+        let n_nodes = (tables.nics.len() + tables.ports.len() + tables.switches.len()) as u64;
+        let nodes = nics + ports + switches + n_nodes * ENTITY_BYTES as u64;
+        let held = self.host_bytes();
+        let growing = match hyperfold_flow::is_flow_level_of(tables) {
+            true => 0,
+            false if self.job.is_some() && tables.exps[0].modes & mode::FOLD != 0 => held / FOLDED_GROWTH_OF,
+            false => held / GROWTH_OF + nodes * NODE_GROWTH_HALVES / 2,
+        };
+        MemorySize {
+            held,
+            world: world_bytes(tables),
+            rows: self.row_bytes(),
+            twice: tasks.max(queue_pairs).max(ports),
+            growing,
+            nodes,
+            flows: queue_pairs
+                + tables.flow_tx.len() as u64 * ENTITY_BYTES as u64
+                + size_of_val(&*tables.paths) as u64
+                + hyperfold_flow::expected_bytes(tables),
+        }
     }
 
     /// Whether simulating it takes seconds, if nothing repeats.

@@ -116,6 +116,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     }
     let config = &*applied;
     let bill = bill(config, &network)?;
+    notes.extend(unsold_switches(config, &network));
     if config.cluster.nvlink_packets {
         nvlink_as_packets(&mut network, servers::links_of_mesh(config, described.as_ref()) > 1);
     }
@@ -415,13 +416,41 @@ fn unused_classes(config: &Config, flows: &[Flow]) -> Option<String> {
     let used: BTreeSet<u8> = flows.iter().map(|flow| flow.class).collect();
     let used: Vec<u8> = used.into_iter().collect();
     let unused = config.classes.unused(&used);
+    // Flows have no buffers.
+    let room = if config.is_flow_level() || !config.values.bool(KeyId::Pfc) {
+        ""
+    } else {
+        "; each still takes headroom and reserves from the buffers of switches, unless it is lossy, so results differ from those without it"
+    };
     (!unused.is_empty()).then(|| {
         format!(
-            "nothing is sent in these classes of transport.classes: {}; `for` and a dimension, workload.class, and priorities of a flow file say what is",
+            "nothing is sent in these classes of transport.classes: {}; `for` and a dimension, workload.class, and priorities of a flow file say what is{room}",
             unused.join(", ")
         )
     })
 }
+
+/// Returns a note if a switch is larger than any that is sold: its price and power are those of its rate, as for others.
+fn unsold_switches(config: &Config, network: &Network) -> Option<String> {
+    if let (Some(_), Some(_)) = config.cost.switch {
+        return None;
+    }
+    let rates = crate::cost::parts(network, 0, true).switches;
+    let largest = rates.iter().copied().fold(0.0, f64::max);
+    let n = rates.iter().filter(|gbps| **gbps > LARGEST_SWITCH_GBPS).count();
+    (n > 0).then(|| {
+        format!(
+            "{n} of {} switches have more than {} Tb/s, up to {:.1}: none that large was sold when prices were collected; cost_usd and power_kw take them by \
+             their rate; smaller ones need another tier",
+            rates.len(),
+            LARGEST_SWITCH_GBPS / 1000.0,
+            largest / 1000.0
+        )
+    })
+}
+
+/// Sum of the port rates of the largest switch that is sold as one, Gbit/s: 144 ports of 800 Gbit/s (NVIDIA Quantum-X800, 2025).
+const LARGEST_SWITCH_GBPS: f64 = 115_200.0;
 
 /// Returns a note if flow level takes shares for equal that adaptive routing makes unequal: where links are slow, or ports lead to unequal numbers of paths.
 fn even_shares(config: &Config, transport: &Transport, paths: &[FlowPaths]) -> Option<String> {

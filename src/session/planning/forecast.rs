@@ -9,7 +9,7 @@ use serde::Serialize;
 use hyperfold_base::budget::Measured;
 use hyperfold_config::spec::Config;
 use hyperfold_host::memo_file::memo_keeper::max_in_memory;
-use hyperfold_host::{LONG_PACKET_HOPS, Prepared, unknown_to_folding};
+use hyperfold_host::{LONG_PACKET_HOPS, MemorySize, OUTCOME_BYTES, Prepared, unknown_to_folding};
 
 use crate::planning::speed_class::SpeedClass;
 use crate::running::work_done::work_of;
@@ -18,14 +18,10 @@ use crate::running::work_done::work_of;
 const PROCESS_BYTES: u64 = 18 << 20;
 /// Bytes that a run keeps for every experiment besides its files: keys, record, statistics.
 const EXPERIMENT_BYTES: u64 = 2 << 10;
-/// Bytes of a flow or message in an outcome, and of its form for writing.
-const OUTCOME_BYTES: u64 = 96;
 /// Bytes that folding remembers per message. Measured on experiments/studies and experiments/suites: 20 to 1,000 bytes, most where nothing repeats.
 const MEMO_BYTES: u64 = 300;
-/// Memory that grows during simulation is about 1 / `GROWTH_OF` of an experiment's own: pools of packets, state of folding, results being read.
-const GROWTH_OF: u64 = 2;
-/// Columns that double as they grow take up to `COLUMNS_OF` times their rows.
-const COLUMNS_OF: u64 = 2;
+/// Most experiments that are prepared in one go (`hyperfold_host::batches::runner`).
+const PREPARED_AT_ONCE: usize = 16;
 /// Maximum number of bytes of outcomes kept for duplicates (`hyperfold_host::dedup`).
 const MAX_KEPT_BYTES: u64 = 256 << 20;
 const MAX_MEMO_BYTES: u64 = 1 << 30;
@@ -34,6 +30,12 @@ const MAX_MEMO_BYTES: u64 = 1 << 30;
 const PACKET_HOPS_PER_S: f64 = 8e6;
 /// Tasks of programs (kernels, collectives, messages) per second and thread that estimates assume in addition: 1.5 µs each, measured on studies/parallelism.
 const TASKS_PER_S: f64 = 650e3;
+
+/// Factor by which pauses slow down an experiment at most. While a switch may pause, one thread steps all of its ports. Runs with many pauses took 3 to 9 times
+/// what was estimated without them.
+pub(crate) const SLOWED_BY_PAUSES: f64 = 9.0;
+/// Approximate speed-up of an experiment that has all threads: 1 to 1.5 for two, 2 for four (docs/explanation/performance.md).
+const GAIN_OF_THREADS: f64 = 1.25;
 
 /// Packets of an experiment with coarse packets, over its normal number. A search simulates many such experiments.
 pub(crate) const COARSE_PACKETS: f64 = 1.0 / 8.0;
@@ -55,16 +57,18 @@ pub(crate) struct ExperimentSize {
     /// Whether flows have rates instead of packets.
     pub(crate) flow_level: bool,
     pub(crate) table_bytes: u64,
-    /// Bytes in a batch, without what it shares with others.
-    pub(crate) own_bytes: u64,
+    /// Parts of its memory, without what it shares with others.
+    pub(crate) memory: MemorySize,
+    /// Bytes of the key by which duplicates are found.
+    pub(crate) key_bytes: u64,
     /// A job that others may share, as (number of its key, bytes).
     pub(crate) job: Option<(u64, u64)>,
-    /// Bytes of `own_bytes` that are rows in the world.
-    pub(crate) row_bytes: u64,
     /// Peak bytes while it is prepared.
     pub(crate) preparing_bytes: u64,
     pub(crate) preparing_s: f64,
     pub(crate) folds: Folding,
+    /// Whether its switches may pause their neighbours (PFC).
+    pub(crate) may_pause: bool,
     /// Bytes while it waits for the run; 0 unless it was prepared when inputs were checked.
     pub(crate) kept_bytes: u64,
     /// Experiments of one class take about as long for as much work; 0: unknown.
@@ -98,6 +102,35 @@ impl Folding {
 }
 
 impl ExperimentSize {
+    /// Whether simulating it takes seconds, if nothing repeats.
+    fn is_long(&self) -> bool {
+        !self.flow_level && self.packet_hops >= LONG_PACKET_HOPS
+    }
+
+    /// Bytes that it holds besides a job that it shares.
+    fn held(&self) -> u64 {
+        self.memory.held + self.key_bytes
+    }
+
+    /// Returns it with other bytes of queue pairs and paths, and of nodes.
+    pub(crate) fn on_network(self, nodes: u64, flows: f64) -> ExperimentSize {
+        let part = |bytes: f64| bytes.max(0.0) as u64;
+        let m = self.memory;
+        let held = part(m.held as f64 + nodes as f64 - m.nodes as f64 + m.flows as f64 * (flows - 1.0));
+        let of_all = |bytes: u64| part(bytes as f64 * held as f64 / m.held.max(1) as f64);
+        let memory = MemorySize {
+            held,
+            world: of_all(m.world),
+            rows: of_all(m.rows),
+            twice: of_all(m.twice),
+            growing: of_all(m.growing),
+            nodes,
+            flows: part(m.flows as f64 * flows),
+        };
+        let (key_bytes, preparing_bytes) = (of_all(self.key_bytes), of_all(self.preparing_bytes));
+        ExperimentSize { memory, key_bytes, preparing_bytes, ..self }
+    }
+
     /// Work of the experiment, in packet-hops.
     pub(crate) fn work(&self) -> u64 {
         work_of(self.packet_hops, self.tasks)
@@ -106,7 +139,7 @@ impl ExperimentSize {
     /// Returns the size of an experiment that was prepared in `preparing_s` seconds; `allocated` is what its thread allocated for it.
     pub(crate) fn of(config: &Config, prepared: &Prepared, allocated: Measured, preparing_s: f64) -> ExperimentSize {
         let tables = &prepared.built.tables;
-        let own_bytes = prepared.host_bytes();
+        let memory = prepared.memory_size();
         let times = config.times_simulated();
         let size = ExperimentSize {
             exp_id: 0,
@@ -119,12 +152,13 @@ impl ExperimentSize {
             flows: prepared.flows.len() as u64,
             flow_level: config.is_flow_level(),
             table_bytes: tables.bytes(),
-            own_bytes,
+            memory,
+            key_bytes: 0,
             job: prepared.shared_job(),
-            row_bytes: prepared.row_bytes(),
-            preparing_bytes: allocated.peak.max(own_bytes),
+            preparing_bytes: allocated.peak.max(memory.held),
             preparing_s,
             folds: Folding::of(config, prepared.job.is_some()),
+            may_pause: prepared.may_pause(),
             kept_bytes: 0,
             class: 0,
         };
@@ -169,19 +203,45 @@ pub(crate) struct BatchShape {
 }
 
 impl BatchShape {
+    /// Most bytes of a batch of `n` experiments; `long`: all of them are long.
+    fn host_bytes_for(&self, n: usize, long: bool) -> u64 {
+        match long {
+            true => self.host_bytes_of_long,
+            false if n <= self.threads => self.host_bytes,
+            false => self.host_bytes_of_many,
+        }
+    }
+
     /// Returns how many experiments, from the first on, make a batch.
     fn len(&self, sizes: &[ExperimentSize]) -> usize {
         let (mut held, mut jobs, mut long) = (0u64, HashSet::new(), true);
         let fits = |&(n_before, s): &(usize, &ExperimentSize)| {
-            held = held.saturating_add(s.own_bytes + new_job(&mut jobs, s));
-            long &= s.packet_hops >= LONG_PACKET_HOPS;
-            held <= match long {
-                true => self.host_bytes_of_long,
-                false if n_before < self.threads => self.host_bytes,
-                false => self.host_bytes_of_many,
-            }
+            held = held.saturating_add(s.memory.held + new_job(&mut jobs, s));
+            long &= s.is_long();
+            held <= self.host_bytes_for(n_before + 1, long)
         };
         sizes.iter().take(self.max_len).enumerate().take_while(fits).count().max(1)
+    }
+
+    /// Returns how many experiments, from the first on, are prepared before a batch begins, where `waiting` are prepared already: as many are prepared at a
+    /// time as would fit if they were like the largest so far. Those that do not fit wait.
+    fn prepared(&self, sizes: &[ExperimentSize], waiting: usize) -> usize {
+        let mut n = waiting;
+        loop {
+            let (held, largest) = sizes[..n]
+                .iter()
+                .fold((0u64, 0u64), |(sum, most), s| (sum.saturating_add(s.memory.held), most.max(s.memory.held)));
+            let long = n > 0 && sizes[..n].iter().all(ExperimentSize::is_long);
+            let left = self.host_bytes_for(n + 1, long).saturating_sub(held);
+            let fit = left.checked_div(largest).unwrap_or(self.threads as u64) as usize;
+            let before_many = if n < self.threads { self.threads - n } else { usize::MAX };
+            let next = fit.max(usize::from(held == 0)).min(before_many).min(PREPARED_AT_ONCE);
+            let more = next.min(self.max_len.saturating_sub(n)).min(sizes.len() - n);
+            if more == 0 {
+                return n;
+            }
+            n += more;
+        }
     }
 }
 
@@ -203,24 +263,39 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
     // Rows of a batch stay in memory until those of the next overwrite them.
     let mut rows_before = 0u64;
     let mut waiting_bytes: u64 = sizes.iter().map(|s| s.kept_bytes).sum();
+    let mut prepared_before = 0;
+    // Keys of duplicates stay with the outcomes of experiments that have ended, up to a limit.
+    let mut keys_before = 0u64;
     while position < sizes.len() {
-        let n = shape.len(&sizes[position..]);
-        let batch_sizes = &sizes[position..position + n];
+        let left = &sizes[position..];
+        let n_prepared = shape.prepared(left, prepared_before);
+        let n = shape.len(&left[..n_prepared.max(1)]);
+        let batch_sizes = &left[..n];
         let mut jobs = HashSet::new();
-        let held: u64 = batch_sizes.iter().map(|s| s.own_bytes + new_job(&mut jobs, s)).sum();
-        // While some experiments of the batch are prepared the others wait; while some run the others wait too.
-        let preparing =
-            largest(batch_sizes.iter().map(|s| s.preparing_bytes.saturating_sub(s.own_bytes)), shape.threads);
-        let growing = largest(batch_sizes.iter().map(|s| s.own_bytes), shape.threads) / GROWTH_OF;
-        let rows_here = batch_sizes.iter().map(|s| s.row_bytes).sum();
-        // The world's columns double as they grow.
-        let columns = COLUMNS_OF * rows_before.max(rows_here);
-        waiting_bytes -= batch_sizes.iter().map(|s| s.kept_bytes).sum::<u64>();
-        let peak = (COLUMNS_OF * rows_before + held + preparing).max(columns - rows_here + held + growing);
-        batch = batch.max(peak + waiting_bytes);
-        rows_before = rows_before.max(rows_here);
-        outcomes = outcomes.max(batch_sizes.iter().map(|s| s.flows * OUTCOME_BYTES).sum());
+        let own: u64 = left[..n_prepared].iter().map(ExperimentSize::held).sum();
+        // Most jobs are among those that are shared; the others belong to experiments.
+        let own_jobs: u64 = left[..n_prepared].iter().map(|s| new_job(&mut jobs, s)).sum();
+        let held = own + own_jobs.saturating_sub(job_bytes) + keys_before.min(MAX_KEPT_BYTES);
+        waiting_bytes -= left[prepared_before..n_prepared].iter().map(|s| s.kept_bytes).sum::<u64>();
+        let of = |part: fn(&ExperimentSize) -> u64| batch_sizes.iter().map(part);
+        // While some experiments are prepared the others wait; while some move into the world or run the others wait too.
+        let prepared_now = left[prepared_before..n_prepared].iter();
+        let preparing = largest(prepared_now.map(|s| s.preparing_bytes.saturating_sub(s.held())), shape.threads);
+        let (world, rows): (u64, u64) = (of(|s| s.memory.world).sum(), of(|s| s.memory.rows).sum());
+        let twice = of(|s| s.memory.twice).max().unwrap_or(0);
+        let growing = largest(of(|s| s.memory.growing), shape.threads);
+        let moving = held - world + rows_before.max(world + twice);
+        let running = held - rows + rows_before.max(rows) + growing;
+        log::debug!(
+            "forecast: {n} of {n_prepared} prepared from {position} on: {held} bytes held, {preparing} more while they are prepared, {moving} as rows move, \
+             {running} as it runs"
+        );
+        batch = batch.max((rows_before + held - world + preparing).max(moving).max(running) + waiting_bytes);
+        rows_before = rows_before.max(rows);
+        keys_before += of(|s| s.key_bytes).sum::<u64>();
+        outcomes = outcomes.max(of(|s| s.flows * OUTCOME_BYTES).sum());
         position += n;
+        prepared_before = n_prepared - n.min(n_prepared);
     }
     let folded = || sizes.iter().filter(|s| s.folds != Folding::Off);
     log::debug!(
@@ -247,19 +322,31 @@ pub struct TimeForecast {
     pub least: f64,
     /// Seconds according to a probe, which simulated some experiments for a moment; `None` without a probe.
     pub about: Option<f64>,
-    /// Seconds if folding saves nothing.
+    /// Seconds if folding saves nothing, and switches pause as much as they may.
     pub most: f64,
+    /// Whether it depends on pauses (PFC), which cannot be known before.
+    pub may_pause: bool,
 }
 
 impl TimeForecast {
     /// Adds seconds that pass before.
     pub fn after(self, seconds: f64) -> TimeForecast {
-        TimeForecast { least: self.least + seconds, about: self.about.map(|s| s + seconds), most: self.most + seconds }
+        TimeForecast {
+            least: self.least + seconds,
+            about: self.about.map(|s| s + seconds),
+            most: self.most + seconds,
+            ..self
+        }
     }
 
     /// Multiplies it by a factor.
     pub(crate) fn times(self, factor: f64) -> TimeForecast {
-        TimeForecast { least: self.least * factor, about: self.about.map(|s| s * factor), most: self.most * factor }
+        TimeForecast {
+            least: self.least * factor,
+            about: self.about.map(|s| s * factor),
+            most: self.most * factor,
+            ..self
+        }
     }
 }
 
@@ -272,17 +359,31 @@ fn thread_seconds(s: &ExperimentSize, packets: f64) -> [f64; 2] {
         Folding::Exact => packets / EXACT_SAVES,
         Folding::Steady => packets / STEADY_SAVES,
     };
-    [fixed + folded, fixed + packets]
+    let slowed = if s.may_pause { SLOWED_BY_PAUSES } else { 1.0 };
+    [fixed + folded, fixed + packets * slowed]
+}
+
+/// Returns the time of a run that would take `even` seconds if all threads had equal work, and whose longest experiment takes `longest`. The last experiments
+/// of a run have the machine to themselves, and share its threads with some gain.
+pub(crate) fn with_the_last(even: f64, longest: f64, threads: usize) -> f64 {
+    if longest <= even || threads < 2 {
+        return even;
+    }
+    let others = (even * threads as f64 - longest) / (threads - 1) as f64;
+    others + (longest - others) / GAIN_OF_THREADS
 }
 
 /// Returns the time of all of `sizes` on so many threads.
 pub(crate) fn time(sizes: &[ExperimentSize], threads: usize) -> TimeForecast {
-    let mut sum = TimeForecast::default();
-    for [least, most] in sizes.iter().map(|s| thread_seconds(s, 1.0)) {
-        sum.least += least;
-        sum.most += most;
+    let (mut sum, mut longest) = ([0.0; 2], [0.0f64; 2]);
+    for seconds in sizes.iter().map(|s| thread_seconds(s, 1.0)) {
+        for end in 0..2 {
+            sum[end] += seconds[end];
+            longest[end] = longest[end].max(seconds[end]);
+        }
     }
-    sum.times(1.0 / threads as f64)
+    let [least, most] = [0, 1].map(|end| with_the_last(sum[end] / threads as f64, longest[end], threads));
+    TimeForecast { least, about: None, most, may_pause: sizes.iter().any(|s| s.may_pause) }
 }
 
 /// Returns the time of a search that runs `full` of `sizes` in full and `coarse` with coarse packets. It is unknown which ones, so the range is from the
@@ -296,7 +397,9 @@ pub(crate) fn search_time(sizes: &[ExperimentSize], full: u64, coarse: u64, thre
         [quickest, slowest].map(|all| all.iter().take(n as usize).sum::<f64>())
     };
     let (full, coarse) = (range_of(full, 1.0), range_of(coarse, COARSE_PACKETS));
-    TimeForecast { least: full[0] + coarse[0], about: None, most: full[1] + coarse[1] }.times(1.0 / threads as f64)
+    let may_pause = sizes.iter().any(|s| s.may_pause);
+    let (least, most) = (full[0] + coarse[0], full[1] + coarse[1]);
+    TimeForecast { least, about: None, most, may_pause }.times(1.0 / threads as f64)
 }
 
 #[cfg(test)]
@@ -312,14 +415,14 @@ mod tests {
         host_bytes_of_long: 4096 * MIB,
     };
 
-    fn sized(own_mib: u64, folds: Folding) -> ExperimentSize {
+    fn sized(held_mib: u64, folds: Folding) -> ExperimentSize {
+        let held = held_mib * MIB;
         ExperimentSize {
             packet_hops: 8_000_000,
             tasks: 650_000,
             flows: 1000,
-            own_bytes: own_mib * MIB,
-            row_bytes: own_mib * MIB / 2,
-            preparing_bytes: own_mib * MIB,
+            memory: MemorySize { held, rows: held / 2, twice: held / 4, growing: held / 2, ..MemorySize::default() },
+            preparing_bytes: held,
             folds,
             ..ExperimentSize::default()
         }
@@ -327,22 +430,27 @@ mod tests {
 
     #[test]
     fn a_batch_is_what_runs_at_a_time_and_not_all_there_is() {
-        // 32 of 300 experiments run at a time, beside the rows of the earlier ones.
+        // 32 of 300 experiments run at a time, two of them grow.
         let forecast = memory(&[sized(4, Folding::Off); 300], 0, 300, TWO_THREADS);
-        assert_eq!(forecast.batch, (32 * 4 + 2 * 32 * 2) * MIB);
+        assert_eq!(
+            forecast.batch,
+            (32 * 4 + 32 * 2) * MIB,
+            "beside the rows of the earlier ones while they are prepared"
+        );
+        assert_eq!(memory(&[sized(4, Folding::Off); 32], 0, 32, TWO_THREADS).batch, (32 * 4 + 2 * 2) * MIB);
         // One large experiment among small ones counts once.
         let mut sizes = vec![sized(1, Folding::Off); 16];
         sizes[7] = sized(1000, Folding::Off);
         let forecast = memory(&sizes, 0, 16, TWO_THREADS);
-        assert_eq!(forecast.batch, 1015 * MIB + 1015 * MIB / 2 + 1001 * MIB / 2);
+        assert_eq!(forecast.batch, 1015 * MIB + 1001 * MIB / 2);
     }
 
     #[test]
     fn many_take_less_than_few_and_jobs_count_once() {
         let shape = BatchShape { host_bytes_of_many: 500 * MIB, ..TWO_THREADS };
-        // Two of 400 MiB have a thread each; a third would be one too many. The rows of the two before them are still there.
+        // Two of 400 MiB have a thread each; a third would be one too many. The rows of the two before them are still there while the next are prepared.
         let forecast = memory(&[sized(400, Folding::Off); 4], 0, 4, shape);
-        assert_eq!(forecast.batch, (800 + 2 * 400) * MIB);
+        assert_eq!(forecast.batch, (800 + 400) * MIB);
         // Five of 100 MiB fit, or four that share a job of 100 MiB, or two with a job each.
         let sized_job =
             |job: Option<u64>| ExperimentSize { job: job.map(|id| (id, 100 * MIB)), ..sized(100, Folding::Off) };
@@ -361,10 +469,25 @@ mod tests {
         assert_eq!(shape.len(&[long, long, long, short, long]), 3);
     }
 
+    /// Both threads prepare an experiment before it is known that only one fits, so the other waits.
     #[test]
-    fn large_experiments_make_small_batches() {
-        let forecast = memory(&[sized(1500, Folding::Off); 5], 0, 5, TWO_THREADS);
-        assert_eq!(forecast.batch, (1500 + 2 * 750) * MIB);
+    fn what_is_prepared_and_does_not_fit_waits() {
+        let large = [sized(1500, Folding::Off); 5];
+        assert_eq!((TWO_THREADS.prepared(&large, 0), TWO_THREADS.len(&large)), (2, 1));
+        assert_eq!(TWO_THREADS.prepared(&large[1..], 1), 1, "nothing more is prepared while one waits");
+        let forecast = memory(&large, 0, 5, TWO_THREADS);
+        assert_eq!(forecast.batch, (1500 + 1500 + 750) * MIB);
+        assert_eq!(memory(&large[..1], 0, 1, TWO_THREADS).batch, (1500 + 750) * MIB);
+        // Keys of duplicates are held by what waits, too, and by what has ended.
+        let keyed = large.map(|s| ExperimentSize { key_bytes: 100 * MIB, ..s });
+        assert_eq!(memory(&keyed, 0, 5, TWO_THREADS).batch, forecast.batch + 300 * MIB);
+    }
+
+    #[test]
+    fn rows_that_move_exist_twice() {
+        let mut one = sized(100, Folding::Off);
+        (one.memory.twice, one.memory.growing) = (60 * MIB, 10 * MIB);
+        assert_eq!(memory(&[one], 0, 1, TWO_THREADS).batch, 160 * MIB);
     }
 
     #[test]
@@ -378,12 +501,33 @@ mod tests {
         assert_eq!(memory(&[sized(4, Folding::Off); 8], 0, 8, TWO_THREADS).memo, 0);
     }
 
+    /// On a network with twice as many paths, what queue pairs take doubles.
+    #[test]
+    fn another_network_changes_nodes_and_paths() {
+        let mut one = sized(100, Folding::Off);
+        (one.memory.nodes, one.memory.flows) = (10 * MIB, 60 * MIB);
+        let other = one.on_network(30 * MIB, 2.0);
+        assert_eq!(other.memory.held, (100 - 10 + 30 + 60) * MIB);
+        assert_eq!((other.memory.nodes, other.memory.flows, other.memory.twice), (30 * MIB, 120 * MIB, 45 * MIB));
+    }
+
     #[test]
     fn time_is_a_range_where_folding_may_save() {
         let off = time(&[sized(1, Folding::Off); 4], 2);
         assert!((off.least - 4.0).abs() < 1e-9 && (off.most - 4.0).abs() < 1e-9, "{off:?}");
         let steady = time(&[sized(1, Folding::Steady); 4], 2);
         assert!((steady.least - 2.002).abs() < 1e-9 && (steady.most - 4.0).abs() < 1e-9, "{steady:?}");
+    }
+
+    /// A single experiment cannot use threads fully, and nobody knows how often switches will pause.
+    #[test]
+    fn one_experiment_gains_little_by_threads_and_pauses_widen_the_range() {
+        let one = sized(1, Folding::Off);
+        let alone = time(&[one], 2);
+        assert!((alone.least - 2.0 / 1.25).abs() < 1e-9 && (alone.most - alone.least).abs() < 1e-9, "{alone:?}");
+        let pausing = time(&[ExperimentSize { may_pause: true, ..one }], 2);
+        assert!((pausing.least - alone.least).abs() < 1e-9 && (pausing.most - 10.0 / 1.25).abs() < 1e-9, "{pausing:?}");
+        assert_eq!((alone.may_pause, pausing.may_pause), (false, true));
     }
 
     #[test]

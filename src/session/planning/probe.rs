@@ -19,7 +19,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use crate::experiment::config;
-use crate::planning::forecast::{ExperimentSize, Folding, TimeForecast};
+use crate::planning::forecast::{ExperimentSize, Folding, SLOWED_BY_PAUSES, TimeForecast, with_the_last};
 use crate::planning::moment::{Count, ProbeMoment};
 use crate::planning::speed_class::SpeedClass;
 
@@ -36,8 +36,6 @@ const COARSE_HOPS: u64 = 10_000_000;
 const MAX_PAYLOAD: u64 = 65_000;
 /// Maximum number of classes that are probed, those with the most work. The others are assumed as fast as these together.
 const MAX_CLASSES: usize = 32;
-/// Approximate speed-up of an experiment that has all threads: 1 to 1.5 for two, 2 for four (docs/explanation/performance.md).
-const GAIN_OF_THREADS: f64 = 1.25;
 /// Factor by which an estimate may be off, either way: the range that is reported. Our aim, measured in docs/explanation/performance.md.
 const FACTOR: f64 = 2.0;
 
@@ -49,6 +47,8 @@ struct Shown {
     work: u64,
     /// Seconds of one thread that it takes.
     seconds: f64,
+    /// Whether it was simulated to its end, so that its pauses are in its time.
+    whole: bool,
 }
 
 /// The experiments of a class, and the results of those that were probed.
@@ -64,6 +64,12 @@ struct ClassProbe<'s> {
 }
 
 impl ClassProbe<'_> {
+    /// Whether pauses that were not seen may slow its experiments down.
+    fn may_pause(&self) -> bool {
+        let seen = !self.shown.is_empty() && self.shown.iter().all(|shown| shown.whole);
+        !seen && self.sizes.iter().any(|s| s.may_pause)
+    }
+
     fn work(&self) -> u64 {
         self.sizes.iter().map(|s| s.work()).sum()
     }
@@ -114,17 +120,10 @@ pub(crate) fn probe(sweep: &Sweep, sizes: &[ExperimentSize], threads: usize) -> 
     seconds *= 1.0 + left as f64 / probed as f64;
     let longest = classes.iter().map(ClassProbe::longest).fold(0.0, f64::max);
     let about = with_the_last(seconds / threads as f64, longest, threads);
-    Some(TimeForecast { least: about / FACTOR, about: Some(about), most: about * FACTOR })
-}
-
-/// Returns the time of a run that would take `even` seconds if all threads had equal work, and whose longest experiment takes `longest`. The last experiments
-/// of a run have the machine to themselves, and share its threads with some gain.
-fn with_the_last(even: f64, longest: f64, threads: usize) -> f64 {
-    if longest <= even || threads < 2 {
-        return even;
-    }
-    let others = (even * threads as f64 - longest) / (threads - 1) as f64;
-    others + (longest - others) / GAIN_OF_THREADS
+    // What was simulated to its end shows its pauses. The beginning of another experiment does not show those that come later.
+    let may_pause = classes.iter().any(ClassProbe::may_pause);
+    let factor = if may_pause { SLOWED_BY_PAUSES } else { FACTOR };
+    Some(TimeForecast { least: about / FACTOR, about: Some(about), most: about * factor, may_pause })
 }
 
 /// Returns the classes of experiments with packets or flows, those with the most work first.
@@ -184,11 +183,12 @@ fn simulate(sweep: &Sweep, classes: &mut [ClassProbe], threads: usize) {
     };
     let one = |class_idx: usize, size: &ExperimentSize, allowance: u64| {
         let began = Instant::now();
-        let seconds = simulated_for_a_moment(sweep, size, &memo, allowance);
+        let simulated = simulated_for_a_moment(sweep, size, &memo, allowance);
         let class = &mut locked()[class_idx];
         class.running -= 1;
         class.spent += began.elapsed().as_secs_f64();
-        class.shown.extend(seconds.map(|seconds| Shown { exp_id: size.exp_id, work: size.work(), seconds }));
+        let shown = |(seconds, whole)| Shown { exp_id: size.exp_id, work: size.work(), seconds, whole };
+        class.shown.extend(simulated.map(shown));
     };
     let work = |allowance: u64| {
         let Ok(alone) = rayon::ThreadPoolBuilder::new().num_threads(1).build() else { return };
@@ -210,8 +210,14 @@ fn config_of(sweep: &Sweep, size: &ExperimentSize) -> Option<Config> {
     Some(config(sweep, &sweep.experiments[position]))
 }
 
-/// Estimates the seconds of an experiment by simulating it for a moment. `None`: it cannot be simulated; the run will report why.
-fn simulated_for_a_moment(sweep: &Sweep, size: &ExperimentSize, memo: &Arc<Memo>, allowance: u64) -> Option<f64> {
+/// Estimates the seconds of an experiment by simulating it for a moment, and whether that was to its end. `None`: it cannot be simulated; the run will report
+/// why.
+fn simulated_for_a_moment(
+    sweep: &Sweep,
+    size: &ExperimentSize,
+    memo: &Arc<Memo>,
+    allowance: u64,
+) -> Option<(f64, bool)> {
     let config = config_of(sweep, size)?;
     let begin = moment(&config, PATIENCE, memo, allowance)?;
     let coarse = if begin.is_whole() { None } else { with_coarse_packets(sweep, size, &config, allowance) };
@@ -221,7 +227,7 @@ fn simulated_for_a_moment(sweep: &Sweep, size: &ExperimentSize, memo: &Arc<Memo>
         log::debug!("probe: with coarse packets {coarse}");
     }
     log::debug!("probe: {seconds:.3} s");
-    Some(config.times_simulated() as f64 * seconds)
+    Some((config.times_simulated() as f64 * seconds, begin.is_whole()))
 }
 
 /// Simulates the experiment for a moment with coarse packets, if it has packets and is folded.
@@ -282,7 +288,12 @@ mod tests {
     }
 
     fn class<'s>(sizes: &'s [ExperimentSize], shown: &[(usize, f64)]) -> ClassProbe<'s> {
-        let shown_of = |&(i, seconds): &(usize, f64)| Shown { exp_id: sizes[i].exp_id, work: sizes[i].work(), seconds };
+        let shown_of = |&(i, seconds): &(usize, f64)| Shown {
+            exp_id: sizes[i].exp_id,
+            work: sizes[i].work(),
+            seconds,
+            whole: true,
+        };
         let shown = shown.iter().map(shown_of).collect();
         let class = SpeedClass::default();
         ClassProbe { class, sizes: sizes.iter().collect(), next: 0, running: 0, spent: 0.0, shown }

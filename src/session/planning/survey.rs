@@ -11,9 +11,9 @@ use rayon::prelude::*;
 
 use hyperfold_base::budget::{self, Unfinished};
 use hyperfold_cluster::{BYTES_A_JOB, ClusterError, PreparedCluster};
-use hyperfold_config::spec::{self, Config, SpecError};
+use hyperfold_config::spec::{self, Config, SpecError, WorkloadSection};
 use hyperfold_config::sweep::{Experiment, Hash128, Sweep};
-use hyperfold_host::{KeptExperiments, MemoryRefusal, PrepareError};
+use hyperfold_host::{KeptExperiments, MemoryRefusal, MemorySize, PrepareError};
 
 use crate::error::SessionError;
 use crate::experiment::config;
@@ -124,7 +124,9 @@ impl Survey {
         };
         let (prepared, bytes) = (made.prepared(), made.bytes());
         let notes = prepared.notes.iter().cloned().chain(hyperfold_validated::notes(config)).collect();
-        let size = ExperimentSize::of(config, prepared, allocated, seconds);
+        let key_bytes = bytes.saturating_sub(prepared.host_bytes());
+        let size = ExperimentSize { key_bytes, ..ExperimentSize::of(config, prepared, allocated, seconds) };
+        log::debug!("survey: experiment {exp_id}: {size:?}");
         let fits = self.kept.bytes().saturating_add(bytes) <= budget::total() / SHARE_OF_KEPT;
         // An experiment of several jobs may be queued with further runs, which change the ids in the queue.
         if size.table_bytes < KEPT_BYTES || !fits || config.jobs.is_some() {
@@ -162,9 +164,8 @@ fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<S
     let mut survey = Survey::default();
     let mut noted = HashSet::new();
     let mut tight = Tight::default();
-    // Equal traffic on another network has about as many packet-hops.
-    let mut work_of: HashMap<String, ExperimentSize> = HashMap::new();
-    let (mut prepared_sizes, mut unprepared): (Vec<ExperimentSize>, usize) = (Vec::new(), 0);
+    let mut known_sizes = KnownSizes::default();
+    let (mut unprepared, mut estimated) = (0, 0u64);
     // Configurations that were seen: each is simulated once. What excludes the first experiment of a configuration excludes all.
     let mut seen: HashMap<Hash128, Option<Exclusion>> = HashMap::new();
     // If there are fewer clusters than threads, several sets of jobs are simulated at a time.
@@ -229,7 +230,6 @@ fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<S
             }
             continue;
         }
-        let work_key = || format!("{:?}{}", (&config.workload, &config.jobs), config.is_flow_level());
         let mut excluded = |error: PrepareError, survey: &mut Survey| {
             let exclusion = Exclusion::of(&error);
             survey.exclude(experiment, &exclusion);
@@ -250,8 +250,11 @@ fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<S
                         survey.exclude(experiment, exclusion);
                         Err(exclusion.clone())
                     }
-                    None if shapes.len() >= CHECKED_SHAPES || bytes >= CHECKED_BYTES => {
-                        Ok(work_of.get(&work_key()).copied())
+                    None if shapes.len() >= CHECKED_SHAPES
+                        || (bytes >= CHECKED_BYTES && known_sizes.has_kind(&config)) =>
+                    {
+                        estimated += 1;
+                        Ok(known_sizes.on_another_network(&config))
                     }
                     None => {
                         let (prepared, size) = match ahead.take(&shape) {
@@ -271,8 +274,7 @@ fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<S
                         let work = match prepared {
                             Ok(notes) => {
                                 bytes += size.table_bytes;
-                                work_of.insert(work_key(), size);
-                                prepared_sizes.push(size);
+                                known_sizes.add(&config, size);
                                 survey.warnings.extend(notes.into_iter().filter(|n| noted.insert(n.clone())));
                                 Ok(Some(size))
                             }
@@ -286,7 +288,7 @@ fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<S
         };
         let foreseen = match &work {
             // Traffic that was not prepared is assumed to be like the prepared ones, in turn.
-            Ok(None) => prepared_sizes.get(unprepared % prepared_sizes.len().max(1)).copied(),
+            Ok(None) => known_sizes.in_turn(unprepared),
             Ok(known) => *known,
             Err(_) => None,
         };
@@ -301,6 +303,12 @@ fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<S
             seen.insert(experiment.exp_key, work.err());
         }
     }
+    if estimates && estimated > 0 {
+        let n = sweep.experiments.len();
+        survey.warnings.push(format!(
+            "memory and time of {estimated} of {n} experiments are estimated from others like them, as preparing all would take long"
+        ));
+    }
     survey.warnings.extend(tight.warning());
     survey.tight = tight.warnings;
     // A shard or the first few experiments of a sweep may have nothing that can run; their rows say so.
@@ -308,6 +316,77 @@ fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<S
     match first {
         Some(error) if whole && stopped == sweep.experiments.len() => Err(error),
         _ => Ok(survey),
+    }
+}
+
+/// Sizes of the experiments that were prepared, by traffic and by network. Those of others are estimated from them.
+#[derive(Default)]
+struct KnownSizes {
+    all: Vec<(SizeKeys, ExperimentSize)>,
+}
+
+/// What the size of an experiment is looked up by, as text.
+#[derive(Clone, PartialEq, Eq)]
+struct SizeKeys {
+    traffic: String,
+    network: String,
+    kind: String,
+}
+
+impl SizeKeys {
+    fn of(config: &Config) -> SizeKeys {
+        let traffic = match &config.workload {
+            // Times of software depend on the network. They decide no size.
+            WorkloadSection::Program(p) => {
+                let c = &p.communication;
+                format!("{:?}", (&p.source, &c.algorithm, &c.analytic, c.channels, c.chunk_bytes))
+            }
+            other => format!("{other:?}{:?}", config.jobs),
+        };
+        SizeKeys {
+            traffic: format!("{traffic}{}{:?}", config.is_flow_level(), config.joining()),
+            network: format!("{:?}", (&config.cluster, &config.topology, &config.routing)),
+            kind: config.values.text(spec::KeyId::TopologyKind).to_string(),
+        }
+    }
+}
+
+impl KnownSizes {
+    fn add(&mut self, config: &Config, size: ExperimentSize) {
+        self.all.push((SizeKeys::of(config), size));
+    }
+
+    /// Whether an experiment on this kind of network was prepared. Queue pairs and paths differ most between kinds.
+    fn has_kind(&self, config: &Config) -> bool {
+        let kind = config.values.text(spec::KeyId::TopologyKind);
+        self.all.iter().any(|(keys, _)| keys.kind == kind)
+    }
+
+    /// Returns the size of a prepared experiment, each in turn.
+    fn in_turn(&self, n: usize) -> Option<ExperimentSize> {
+        self.all.get(n % self.all.len().max(1)).map(|(_, size)| *size)
+    }
+
+    /// Estimates the size of an experiment by one with the same traffic on another network: it has about as many packet-hops. How many more queue pairs and
+    /// longer paths its own network has is taken from other traffic that was prepared on both.
+    fn on_another_network(&self, config: &Config) -> Option<ExperimentSize> {
+        let keys = SizeKeys::of(config);
+        let of_traffic = || self.all.iter().filter(|(k, _)| k.traffic == keys.traffic).rev();
+        let beside = |same: fn(&SizeKeys, &SizeKeys) -> bool| {
+            of_traffic().find_map(|(k, size)| {
+                self.all.iter().filter(|(here, _)| same(here, &keys)).find_map(|(here, there_size)| {
+                    let both = |(other, _): &&(SizeKeys, ExperimentSize)| {
+                        other.network == k.network && other.traffic == here.traffic
+                    };
+                    let (_, other_size) = self.all.iter().find(both)?;
+                    let ratio = there_size.memory.flows as f64 / other_size.memory.flows.max(1) as f64;
+                    Some(size.on_network(there_size.memory.nodes, ratio))
+                })
+            })
+        };
+        beside(|a, b| a.network == b.network)
+            .or_else(|| beside(|a, b| a.kind == b.kind))
+            .or_else(|| of_traffic().next().map(|(_, size)| *size))
     }
 }
 
@@ -443,13 +522,13 @@ fn cluster_size(config: &Config, clocks: &mut [ClusterClock; 2]) -> Result<Exper
     };
     let preparing_s = start.elapsed().as_secs_f64();
     let n_jobs = prepared.n_jobs() as u64;
-    let own_bytes = allocated.peak.max(n_jobs * BYTES_A_JOB);
+    let held = allocated.peak.max(n_jobs * BYTES_A_JOB);
     let (seconds, iteration_bytes) = clocks[usize::from(prepared.measures())].takes(&prepared);
     Ok(ExperimentSize {
         tasks: n_jobs,
-        own_bytes,
+        memory: MemorySize { held, ..MemorySize::default() },
         // One experiment per thread runs at a time.
-        preparing_bytes: own_bytes.saturating_add(iteration_bytes),
+        preparing_bytes: held.saturating_add(iteration_bytes),
         preparing_s: preparing_s + seconds,
         folds: Folding::Off,
         ..ExperimentSize::default()
@@ -502,6 +581,42 @@ mod tests {
         let (asked, unasked) = (sized(true), sized(false));
         assert_eq!((asked.tasks, unasked.tasks), (2000, 2000));
         assert!(asked.preparing_s > unasked.preparing_s, "{} s, {} s", asked.preparing_s, unasked.preparing_s);
+    }
+
+    fn sizes_of(base: &str, axes: &str) -> (Sweep, Vec<ExperimentSize>) {
+        let text = format!("name = \"t\"\n[base]\n{base}\n[axes]\n{axes}\n");
+        let sweep = sweep::parse(&text, Path::new("sweep.toml"), &SetOverrides::default()).expect("it is right");
+        let sizes = survey(&sweep, true, &PlanProgress::default()).expect("it can be prepared").sizes;
+        (sweep, sizes)
+    }
+
+    /// Each pair of hosts has several paths and links there, so a size is not that of another kind of network.
+    #[test]
+    fn sizes_on_another_network_are_scaled() {
+        let (sweep, sizes) = sizes_of(
+            "cluster = { gpus = 256, server = \"dgx-h100\" }\nfidelity.mode = \"flow\"\nworkload = { kind = \"collective\", algorithm = \"ring\" }",
+            "\"workload.op\" = [\"all-reduce\", \"all-to-all\"]\n\"topology.kind\" = [\"clos\", \"multi-plane\"]",
+        );
+        let configs: Vec<Config> = sweep.experiments.iter().map(|e| config(&sweep, e)).collect();
+        let mut known = KnownSizes::default();
+        (0..3).for_each(|i| known.add(&configs[i], sizes[i]));
+        let estimated = known.on_another_network(&configs[3]).expect("its traffic is known");
+        let ratio = estimated.memory.held as f64 / sizes[3].memory.held as f64;
+        assert!((0.8..1.25).contains(&ratio), "{estimated:?} instead of {:?}", sizes[3]);
+        assert!(sizes[3].memory.held as f64 > 1.25 * sizes[2].memory.held as f64, "{:?}", &sizes[2..]);
+        assert!(known.has_kind(&configs[3]));
+    }
+
+    #[test]
+    fn pauses_are_in_reach_of_an_incast_and_not_of_a_ring() {
+        let pauses = |more: &str| {
+            let base = format!(
+                "cluster = {{ gpus = 64, gpus_per_server = 1, nics_per_server = 1 }}\ntopology.kind = \"clos\"\nworkload = {{ kind = \"traffic\", bytes = 10_000_000, {more} }}"
+            );
+            sizes_of(&base, "\"transport.pfc\" = [true, false]").1.iter().map(|s| s.may_pause).collect::<Vec<_>>()
+        };
+        assert_eq!(pauses("pattern = \"incast\", fan_in = 60"), [true, false]);
+        assert_eq!(pauses("pattern = \"ring\""), [false, false]);
     }
 
     #[test]

@@ -13,6 +13,8 @@ use hyperfold_results::{ExperimentRecord, Status};
 #[derive(Default)]
 pub(crate) struct AxisEffects {
     seen: Vec<(Vec<String>, u64)>,
+    /// Whether any experiment had a result. That none fits says nothing about axes.
+    any_fits: bool,
     /// Axis values of experiments without a result.
     failed: Vec<Vec<String>>,
 }
@@ -32,12 +34,14 @@ impl AxisEffects {
             self.failed.push(values);
             return;
         }
+        self.any_fits |= record.status != Status::Oom;
         self.seen.push((values, hash.finish()));
     }
 
     /// Returns a warning for every axis without effect: all experiments that differ only in it have the same result.
     pub(crate) fn warnings(&self, axes: &[String]) -> Vec<String> {
-        axes.iter().enumerate().filter(|(i, _)| self.without_effect(*i)).map(|(_, key)| no_effect(key)).collect()
+        let without_effect = |i: usize| self.any_fits && self.without_effect(i);
+        axes.iter().enumerate().filter(|(i, _)| without_effect(*i)).map(|(_, key)| no_effect(key)).collect()
     }
 
     fn without_effect(&self, axis: usize) -> bool {
@@ -95,6 +99,19 @@ mod tests {
         effects.add(&record([1, 1], 10));
         effects.add(&unended([1, 2]).oom(90, "needs more"));
         assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
+    }
+
+    /// Sizes that are far too large do not fit with any value of another axis.
+    #[test]
+    fn where_nothing_fits_no_axis_is_judged() {
+        let mut effects = AxisEffects::default();
+        for axes in [[1, 1], [1, 2], [2, 1], [2, 2]] {
+            effects.add(&unended(axes).oom(90, "needs more"));
+        }
+        assert!(effects.warnings(&["a".into(), "b".into()]).is_empty());
+        effects.add(&record([3, 1], 10));
+        effects.add(&record([3, 2], 10));
+        assert_eq!(effects.warnings(&["a".into(), "b".into()]), ["axis b had no effect on any result of this run"]);
     }
 
     #[test]

@@ -79,6 +79,8 @@ pub(in crate::sweep) struct Document {
     pub constraints: Vec<Where>,
     /// Notes for the user about values that later ones replace.
     pub notes: Vec<String>,
+    /// Whether an axis that nothing reads is noted instead of refused, because the file is right without `--set`.
+    pub keeps_unread_axes: bool,
 }
 
 /// Names that users may try instead of those in [`TOP_KEYS`] and [`SWEEP_KEYS`].
@@ -190,6 +192,7 @@ impl Document {
             rows: Vec::new(),
             constraints: Vec::new(),
             notes: sets.replaced(),
+            keeps_unread_axes: false,
         };
         source.jobs = read_job_names(&source, root.get_ref())?;
         let mut sections: Vec<_> = root.get_ref().iter().collect();

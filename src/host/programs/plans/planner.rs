@@ -34,6 +34,11 @@ const HELD: [(Algorithm, &str); 4] = [
 /// servers.
 const NVLS_CHUNK: u64 = 1 << 20;
 
+/// A collective of at most `SMALL_BYTES` that takes `SLOW_PS` or more, and `SLOW_FACTOR` times as long as by NCCL's choice, is worth a note. Our choice.
+const SMALL_BYTES: u64 = 64 << 10;
+const SLOW_PS: u64 = 1_000_000_000;
+const SLOW_FACTOR: u64 = 10;
+
 impl Environments {
     /// Parses NCCL's variables, with `workload.protocol` and `workload.channels` among them.
     ///
@@ -94,6 +99,8 @@ pub(crate) struct ClusterPlanner<'a> {
     /// Plans so far: a training iteration repeats a few collectives thousands of times.
     known: HashMap<Key, CollectivePlan>,
     longest: Option<LongestCollective>,
+    /// The small collective that loses most time by `workload.algorithm`, as (lost time in ps, note).
+    slowed: Option<(u64, String)>,
     notes: BTreeSet<String>,
     /// Arcs out of each node, without those of failed links; made where switches reduce.
     working_arcs: OnceCell<Vec<Vec<ArcIdx>>>,
@@ -189,6 +196,7 @@ impl<'a> ClusterPlanner<'a> {
             communicators: HashMap::new(),
             known: HashMap::new(),
             longest: None,
+            slowed: None,
             notes: BTreeSet::new(),
             joined: false,
             by_chunks: false,
@@ -215,7 +223,35 @@ impl<'a> ClusterPlanner<'a> {
         if self.system.by_chunks && !self.by_chunks {
             self.notes.insert("workload.analytic_cost = \"chunks\" changes nothing here: its equations are of all-reduce, all-gather and reduce-scatter over rings and of all-reduce over trees, where workload.analytic has them analytic".to_string());
         }
+        self.notes.extend(self.slowed.map(|(_, note)| note));
         self.notes.into_iter()
+    }
+
+    /// Notes a small collective that a fixed algorithm makes much slower than NCCL's own choice, such as the norm of gradients in a ring of thousands.
+    fn note_slowed(&mut self, asked: &Asked, algorithm: Algorithm, placement: &MemberPlacement, alone_ps: u64) {
+        if asked.bytes > SMALL_BYTES || alone_ps < SLOW_PS || self.strict {
+            return;
+        }
+        let free = Communicator::new(placement, self.system, self.environments.open());
+        let own = free.choose(asked.op, asked.bytes);
+        let own_ps = free.cost_with_ps(asked.op, own.algorithm, own.protocol, asked.bytes);
+        let lost_ps = alone_ps.saturating_sub(own_ps);
+        if alone_ps < SLOW_FACTOR * own_ps || self.slowed.as_ref().is_some_and(|(most, _)| *most >= lost_ps) {
+            return;
+        }
+        let ms = |ps: u64| ps as f64 / 1e9;
+        let note = format!(
+            "workload.algorithm = \"{}\" holds for small collectives too, as NCCL_ALGO does: {} of {} bytes among {} ranks takes {:.3} ms alone, instead of \
+             {:.3} ms by {}, which NCCL would choose",
+            algorithm.name(),
+            asked.op.name(),
+            asked.bytes,
+            placement.ranks,
+            ms(alone_ps),
+            ms(own_ps),
+            own.algorithm.name()
+        );
+        self.slowed = Some((lost_ps, note));
     }
 
     /// Returns the index of a group's shape: its members' servers, numbered in order of appearance, and their indices there. Adds the shape if it is new.
@@ -295,6 +331,10 @@ impl<'a> ClusterPlanner<'a> {
         let c = self.communication;
         let communicator = &self.communicators[&(placement, env)];
         let alone_ps = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
+        if wanted != Algorithm::Auto && asked.algorithm.is_none() {
+            self.note_slowed(asked, algorithm, &placement, alone_ps);
+        }
+        let communicator = &self.communicators[&(placement, env)];
         let channels = if in_switches { 0 } else { c.channels.unwrap_or(choice.channels) };
         if self.longest.is_none_or(|l| l.alone_ps < alone_ps) {
             self.longest = Some(LongestCollective { algorithm, protocol: choice.protocol, channels, alone_ps });
