@@ -79,6 +79,9 @@ const SLOWED: &[&str] = &["workload.overlap_grad=true", "workload.bucket_mb=4", 
 const JITTER: &[&str] = &["workload.compute_jitter=0.1"];
 const OVERLAP: &[&str] = &["workload.overlap_grad=true", "workload.bucket_mb=4"];
 
+const FSDP: &[&str] = &["workload.framework=fsdp2", "workload.tp=1", "workload.pp=1", "workload.dp=4"];
+const ZERO_3: &[&str] = &["workload.framework=deepspeed", "workload.pp=1", "workload.zero=3"];
+
 /// All eight GPUs of requests that are served.
 const ONE_INSTANCE: &[&str] = &["workload.tp=8"];
 
@@ -191,6 +194,12 @@ const KNOBS: &[Knob] = &[
     ("workload.overlap_grad", "dense", &["workload.bucket_mb=2"], "true"),
     ("workload.overlap_param", "dense", &["workload.zero=1", "workload.overlap_grad=true"], "true"),
     ("workload.overlap_param", "dense", &["workload.zero=1"], "true"),
+    ("workload.gather_ahead", "dense", FSDP, "0"),
+    ("workload.unit_layers", "dense", FSDP, "2"),
+    ("workload.prefetch_mparams", "dense", ZERO_3, "0"),
+    ("workload.live_mparams", "dense", ZERO_3, "0"),
+    ("workload.reuse_mparams", "dense", ZERO_3, "0"),
+    ("workload.list_collectives", "dense", ZERO_3, "true"),
     ("workload.tp_overlap_pieces", "dense", &[], "2"),
     ("workload.overlap_ep", "experts", &["workload.ep=2"], "true"),
     ("workload.overlap_p2p", "dense", &[], "true"),

@@ -325,6 +325,14 @@ pub(super) fn messages(v: &Values) -> bool {
 pub(super) fn degree(v: &Values, key: KeyId) -> bool {
     model(v) && v.int(key) > 1
 }
+/// Whether PyTorch's FSDP shards the model.
+pub(super) fn fsdp(v: &Values) -> bool {
+    sharded_data(v) && (v.is(KeyId::Framework, "fsdp") || v.is(KeyId::Framework, "fsdp2"))
+}
+/// Whether DeepSpeed shards parameters.
+pub(super) fn zero_3(v: &Values) -> bool {
+    sharded_data(v) && v.is(KeyId::Framework, "deepspeed") && v.int(KeyId::Zero) == 3
+}
 pub(super) fn pipelined(v: &Values) -> bool {
     degree(v, KeyId::Pp)
 }

@@ -121,6 +121,35 @@ pub struct ElementBytes {
     pub optimizer: u32,
 }
 
+/// How far ahead sharded parameters are gathered, and how long they stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gathering {
+    /// Number of FSDP's units that are gathered before they are needed.
+    pub units_ahead: u32,
+    /// Number of layers of one of FSDP's units.
+    pub unit_layers: u32,
+    /// DeepSpeed prefetches until so many parameters are requested (`stage3_prefetch_bucket_size`).
+    pub prefetch_params: u64,
+    /// DeepSpeed does not prefetch while so many parameters are gathered (`stage3_max_live_parameters`).
+    pub live_params: u64,
+    /// DeepSpeed keeps parameters that are used again before so many others (`stage3_max_reuse_distance`).
+    pub reuse_params: u64,
+    /// Whether DeepSpeed's collectives of ZeRO-3 take lists of tensors, one a rank. The host makes them while the GPU waits.
+    pub lists: bool,
+}
+
+impl Gathering {
+    /// What frameworks do unless told otherwise.
+    pub const DEFAULT: Gathering = Gathering {
+        units_ahead: 1,
+        unit_layers: 1,
+        prefetch_params: 50_000_000,
+        live_params: 1_000_000_000,
+        reuse_params: 1_000_000_000,
+        lists: false,
+    };
+}
+
 /// A training configuration without the machine. INVARIANT (`Layout::check`): degrees are at least 1; there are `tp * pp * dp * cp` GPUs; `ep` divides
 /// [`Layout::expert_ranks`]; every virtual stage except the first and the last has a layer ([`Layout::chunk_layers`]); `tp` divides the heads; `dp *
 /// microbatch` divides `global_batch`.
@@ -217,6 +246,8 @@ pub struct Layout {
     pub fused_optimizer: bool,
     /// Bytes of one bucket of gradients (or gathered parameters).
     pub bucket_bytes: u64,
+    /// How far ahead sharded parameters are gathered.
+    pub gathering: Gathering,
     /// How unevenly tokens choose experts: the busiest expert's load divided by the mean; 1 is even.
     pub expert_skew: f64,
     /// Order in which ranks are numbered, fastest dimension first, for example "tp-cp-ep-dp-pp".
@@ -338,6 +369,7 @@ impl Layout {
             offload_layers: 0,
             fused_optimizer: true,
             bucket_bytes: 25 << 20,
+            gathering: Gathering::DEFAULT,
             expert_skew: 1.0,
             order: "tp-cp-ep-dp-pp".to_string(),
         }
@@ -366,6 +398,11 @@ impl Layout {
     /// Number of ranks over which FSDP shards parameters. With hybrid sharding it is smaller than [`Layout::dense_replicas`].
     pub fn shards(&self) -> u32 {
         if self.fsdp() && self.shard_ranks > 0 { self.shard_ranks } else { self.dense_replicas() }
+    }
+
+    /// Whether sharded parameters are gathered module by module, as DeepSpeed does.
+    pub fn gathers_by_module(&self) -> bool {
+        self.framework == Framework::DeepSpeed && self.zero == 3
     }
 
     /// Whether sharding is hybrid: shards are copied over groups of ranks.

@@ -88,6 +88,7 @@ mod tests {
             grad_syncs: vec![GradSync { ps: 3_000, slowdown: 1.2 }; stages as usize],
             optimizer_ps: Vec::new(),
             embedding_bytes: 0,
+            list_ps: 0,
         }
     }
 

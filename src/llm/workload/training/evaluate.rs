@@ -6,6 +6,7 @@
 use super::aligned::AlignedReductions;
 use super::placement::Purpose;
 use super::plan::{Held, JobPlan, Sync, buckets, time_idx};
+use super::sharded::ShardedPasses;
 use super::step::{Comm, Price, Spent};
 use crate::collective::CollectiveOp;
 use crate::model::pipeline::{PassKind, Slot};
@@ -187,12 +188,14 @@ pub(super) fn breakdown(plan: &JobPlan, layout: &Layout, price: &Price) -> Itera
 fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown {
     let pp = layout.pp;
     let sync = Sync::of(layout);
-    let pass = |stage: &[u16], kind: PassKind| {
+    // How much longer a forward and a backward pass take because parameters or gradients are sharded.
+    let waits = |stage: &[u16]| match sync.shards_passes() {
+        true => ShardedPasses::of_microbatch(plan, layout, stage).waits(plan, layout, price, false),
+        false => [0; 2],
+    };
+    let pass = |stage: &[u16], kind: PassKind, wait: u64| {
         let mut spent = plan.pass(stage, kind);
-        let backward = kind != PassKind::Forward;
-        if !sync.kept && if backward { sync.gather_backward || sync.reduce_each } else { sync.gather_forward } {
-            spent.dp += sharded_wait(plan, layout, price, stage, backward);
-        }
+        spent.dp += wait;
         spent
     };
     let slowed = |mut spent: Spent, factor: f64| {
@@ -205,7 +208,8 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
         .zip(&plan.messages)
         .map(|(s, m)| {
             let weights = plan.pass(s, PassKind::WeightGrads);
-            [slowed(pass(s, PassKind::Forward), m.0), slowed(pass(s, PassKind::Backward), m.1), weights]
+            let [forward, backward] = waits(s);
+            [slowed(pass(s, PassKind::Forward, forward), m.0), slowed(pass(s, PassKind::Backward, backward), m.1), weights]
         })
         .collect();
     let totals: Vec<[u64; 3]> = stages.iter().map(|passes| passes.each_ref().map(Spent::total)).collect();
@@ -409,57 +413,15 @@ fn gather_all(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32) -> u64 
     plan.chunks(layout, rank).map(stage_ps).sum()
 }
 
-/// How much longer a pass over sharded parameters (or to sharded gradients) takes because of their communication, in ps. Each bucket is gathered one bucket
-/// ahead of the layers that need it. Gradients are reduced after their layers. All of it uses the same links. Without overlap everything waits.
-fn sharded_wait(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16], backward: bool) -> u64 {
-    let sync = Sync::of(layout);
-    let mut layers = stage.to_vec();
-    if backward {
-        layers.reverse();
-    }
-    let gathers = if backward { sync.gather_backward } else { sync.gather_forward };
-    let list = buckets(plan, &layers, layout.bytes.params, sync.bucket_bytes);
-    let cost = |comms: [Comm; 2]| comms.iter().map(|c| price.comm(c)).sum::<u64>();
-    let copies =
-        |layers: &[u16]| layers.iter().map(|&l| price.steps(&plan.layers[l as usize].gathered).total()).sum::<u64>();
-    let mut first = 0;
-    let (mut link, mut work, mut busy) = (0u64, 0u64, 0u64);
-    // Times at which the requested buckets have arrived. A bucket is requested when the bucket before it begins to be used.
-    let mut arrivals: Vec<u64> = Vec::new();
-    let ahead = if layout.overlap_param { 2 } else { 1 };
-    for (i, (last, held)) in list.iter().enumerate() {
-        let pass = if backward { PassKind::Backward } else { PassKind::Forward };
-        let took = plan.pass(&layers[first..=*last], pass).total() + copies(&layers[first..=*last]);
-        first = last + 1;
-        busy += took;
-        if gathers {
-            for (_, next) in &list[arrivals.len()..(i + ahead).min(list.len())] {
-                link = link.max(work) + cost(gather_comms(layout, next));
-                arrivals.push(link);
-            }
-            work = work.max(arrivals[i]);
-        }
-        work += took;
-        if backward && sync.reduce_each {
-            link = link.max(work) + cost(reduce_comms(layout, held));
-            if !layout.overlap_grad {
-                work = link;
-            }
-        }
-    }
-    // Communication that is still on the links delays the first bucket of the next pass.
-    (if backward { work.max(link) } else { work }) - busy
-}
-
 /// Extra time of the passes of a virtual stage if parameters and gradients are kept ([`Sync::kept`]): of a forward and a backward pass that gather, and of the
 /// last backward pass, after which gradients are reduced without overlap.
 fn kept_passes(plan: &JobPlan, layout: &Layout, price: &Price, stage: &[u16]) -> [Spent; 3] {
     let sync = Sync::of(layout);
     let copies = stage.iter().map(|&l| price.steps(&plan.layers[l as usize].gathered).total()).sum();
-    let gathers = |backward| Spent {
-        compute: copies,
-        dp: sharded_wait(plan, layout, price, stage, backward),
-        ..Spent::default()
+    let gathers = |backward| {
+        let pass = if backward { PassKind::Backward } else { PassKind::Forward };
+        let waits = ShardedPasses::of_pass(plan, layout, stage, pass).waits(plan, layout, price, true);
+        Spent { compute: copies, dp: waits.iter().sum(), ..Spent::default() }
     };
     let (mut work, mut link) = (0u64, 0u64);
     for &l in stage {
@@ -699,6 +661,7 @@ mod tests {
                     grad_syncs: Vec::new(),
                     optimizer_ps: vec![0; pp as usize],
                     embedding_bytes: 0,
+                    list_ps: 0,
                 };
                 let price = Price::new(&machine, &RankPlacement::new(&l).unwrap());
                 let (quick, full) = (breakdown(&plan, &l, &price), walked(&plan, &l, &price));

@@ -7,6 +7,7 @@ use super::aligned::AlignedReductions;
 use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads, stage_gather};
 use super::placement::{Purpose, RankPlacement};
 use super::plan::{Held, JobPlan, Sync, buckets};
+use super::sharded::{Fetch, ShardedPasses};
 use super::step::{Comm, Overlap, PassStep, piece, share};
 use crate::collective::CollectiveOp;
 use crate::model::pipeline::{PassKind, Slot, StageSchedule};
@@ -90,6 +91,7 @@ impl RankSchedule for JobGraph<'_> {
             reductions: Vec::new(),
             late: Vec::new(),
             gathered: Vec::new(),
+            asked: Vec::new(),
         };
         (0..self.iterations).for_each(|_| pen.iteration());
     }
@@ -131,6 +133,8 @@ struct Pen<'p, 'w, 'a> {
     late: Vec<Held>,
     /// By chunk: the last layer of each bucket of parameters, and the ops that gather it.
     gathered: Vec<Vec<(usize, Vec<u32>)>>,
+    /// Ops that gather sharded parameters, and the part of the passes that waits for them.
+    asked: Vec<(usize, Vec<u32>)>,
 }
 
 impl Pen<'_, '_, '_> {
@@ -244,6 +248,8 @@ impl Pen<'_, '_, '_> {
         let mut pairs = Vec::new();
         let slots = schedule.order();
         let aligned = AlignedReductions::of(plan, layout, self.rank, &slots);
+        // Without a pipeline there is one virtual stage.
+        let sharded = sync.shards_passes().then(|| ShardedPasses::of_microbatch(plan, layout, &plan.stages[0]));
         let steady = warmup..slots.len() - warmup;
         for (number, slot) in slots.iter().enumerate() {
             let backward = slot.pass == PassKind::Backward;
@@ -265,7 +271,11 @@ impl Pen<'_, '_, '_> {
                 let reduce = (sync.reduce_each || last) && aligned.is_none();
                 let slowed = aligned.as_ref().map_or(1.0, |aligned| aligned.stretch[number]);
                 self.stretch = backward_stretch * slowed * if reduce { reduces } else { 1.0 };
-                self.backward(layers, PassKind::Backward, reduce && !sync.kept, gather);
+                match &sharded {
+                    Some(passes) => self.sharded_pass(passes, PassKind::Backward),
+                    None if gather => self.kept_pass(layers, PassKind::Backward),
+                    None => self.backward(layers, PassKind::Backward, reduce && !sync.kept),
+                }
                 self.stretch = 1.0;
                 if sync.kept && last {
                     self.reduce_kept(layers);
@@ -273,7 +283,11 @@ impl Pen<'_, '_, '_> {
             } else {
                 let overlaps_gather = if sync.kept { gather } else { sync.gather_forward || slot.microbatch == 0 };
                 self.stretch = forward_stretch * if overlaps_gather { gathers } else { 1.0 };
-                self.forward(layers, slot.chunk as usize, gather);
+                match &sharded {
+                    Some(passes) => self.sharded_pass(passes, PassKind::Forward),
+                    None if gather => self.kept_pass(layers, PassKind::Forward),
+                    None => self.forward(layers, slot.chunk as usize),
+                }
             }
             self.stretch = 1.0;
             self.send(stage, backward);
@@ -308,17 +322,17 @@ impl Pen<'_, '_, '_> {
                 PassKind::Forward => {
                     let overlaps_gather = gather_step && slot.microbatch == 0;
                     self.stretch = forward_stretch * if overlaps_gather { gathers } else { 1.0 };
-                    self.forward(layers, chunk, false);
+                    self.forward(layers, chunk);
                 }
                 PassKind::Backward | PassKind::InputGrads => {
                     self.stretch = backward_stretch;
-                    self.backward(layers, slot.pass, false, false);
+                    self.backward(layers, slot.pass, false);
                 }
                 PassKind::WeightGrads => {
                     completed[chunk] += 1;
                     let reduce = completed[chunk] == layout.microbatches();
                     self.stretch = if reduce { reduces } else { 1.0 };
-                    self.backward(layers, slot.pass, reduce, false);
+                    self.backward(layers, slot.pass, reduce);
                 }
             }
             self.stretch = 1.0;
@@ -329,11 +343,10 @@ impl Pen<'_, '_, '_> {
         self.finish();
     }
 
-    fn forward(&mut self, layers: &[u16], chunk: usize, gather: bool) {
+    fn forward(&mut self, layers: &[u16], chunk: usize) {
         let plan = self.plan;
         let mut gathered = self.gathered.get_mut(chunk).map(std::mem::take).unwrap_or_default().into_iter();
         let mut first = 0;
-        let mut sharded = Sharded::new(plan, self.graph.layout, layers, gather);
         for (i, &l) in layers.iter().enumerate() {
             if i == first
                 && let Some((last, ops)) = gathered.next()
@@ -341,32 +354,22 @@ impl Pen<'_, '_, '_> {
                 self.pending.extend(ops);
                 first = last + 1;
             }
-            self.gather_ahead(&mut sharded, i);
-            self.after_gather(l, gather, Phase::Forward);
             plan.layers[l as usize].forward.iter().for_each(|s| self.step(s, Phase::Forward));
         }
     }
 
-    /// Writes a backward pass, or a part of one.
-    fn backward(&mut self, layers: &[u16], pass: PassKind, reduce: bool, gather: bool) {
+    /// Writes a backward pass, or a part of one, over parameters that are not sharded.
+    fn backward(&mut self, layers: &[u16], pass: PassKind, reduce: bool) {
         let (plan, layout) = (self.plan, self.graph.layout);
         let reversed: Vec<u16> = layers.iter().rev().copied().collect();
-        let sync = Sync::of(layout);
-        let size = if layout.overlap_grad { sync.bucket_bytes } else { u64::MAX };
+        let size = if layout.overlap_grad { Sync::of(layout).bucket_bytes } else { u64::MAX };
         let list = if reduce { buckets(plan, &reversed, layout.bytes.grads, size) } else { Vec::new() };
         let mut next = list.iter().peekable();
-        let mut sharded = Sharded::new(plan, layout, &reversed, gather);
         for (i, &l) in reversed.iter().enumerate() {
-            self.gather_ahead(&mut sharded, i);
-            self.after_gather(l, gather, Phase::Backward);
             plan.layers[l as usize].steps(pass).iter().for_each(|s| self.step(s, Phase::Backward));
             if let Some((_, held)) = next.next_if(|b| b.0 == i) {
                 if layout.overlap_grad {
                     self.reduce(held);
-                } else if sync.reduce_each {
-                    // A rank that shards gradients and overlaps nothing waits for the reduction before the next micro-batch.
-                    self.reduce(held);
-                    self.pending.extend(std::mem::take(&mut self.reductions));
                 } else {
                     self.late.push(*held);
                 }
@@ -374,29 +377,64 @@ impl Pen<'_, '_, '_> {
         }
     }
 
-    /// Prepares layer `i` of a pass over sharded parameters: waits for its bucket, and starts to gather the next one. Without overlap, a bucket is gathered
-    /// when it is needed.
-    fn gather_ahead(&mut self, sharded: &mut Sharded, i: usize) {
-        let ahead = if self.graph.layout.overlap_param { 2 } else { 1 };
-        let Some(bucket) = sharded.starts_at(i) else { return };
-        while sharded.asked.len() < (bucket + ahead).min(sharded.buckets.len()) {
-            let deps: Vec<u32> = self.last.into_iter().collect();
-            let held = sharded.buckets[sharded.asked.len()].1;
-            let mut ops = Vec::new();
-            for comm in gather_comms(self.graph.layout, &held) {
-                ops.extend(self.comm_on(&comm, Stream::comm(comm.dim()), &deps));
+    /// Writes a pass of a micro-batch whose parameters or gradients are sharded.
+    fn sharded_pass(&mut self, passes: &ShardedPasses, pass: PassKind) {
+        let plan = self.plan;
+        let phase = if pass == PassKind::Forward { Phase::Forward } else { Phase::Backward };
+        let range = passes.range(pass);
+        let mut fetches = passes.fetches.iter().filter(|f| range.contains(&f.at)).peekable();
+        let mut reductions = passes.reductions.iter().filter(|r| range.contains(&r.after)).peekable();
+        for i in range.clone() {
+            while let Some(fetch) = fetches.next_if(|f| f.at == i) {
+                self.fetch(fetch, phase);
             }
-            sharded.asked.push(ops);
+            let part = &passes.parts[i];
+            for (_, ops) in self.asked.extract_if(.., |asked| asked.0 <= i) {
+                self.pending.extend(ops);
+            }
+            plan.layers[part.layer as usize].steps(pass)[part.steps.clone()].iter().for_each(|s| self.step(s, phase));
+            while let Some(reduction) = reductions.next_if(|r| r.after == i) {
+                self.lists(reduction.modules, phase);
+                self.reduce(&reduction.held);
+                if !self.graph.layout.overlap_grad {
+                    // A rank that shards gradients and overlaps nothing waits for the reduction before the next micro-batch.
+                    self.pending.extend(std::mem::take(&mut self.reductions));
+                }
+            }
         }
-        self.pending.extend_from_slice(&sharded.asked[bucket]);
     }
 
-    /// Writes the kernels that copy a layer's parameters out of the gathered buffer.
-    fn after_gather(&mut self, layer: u16, gather: bool, phase: Phase) {
+    /// Writes a pass of FSDP on a pipeline that gathers the parameters of its virtual stage.
+    fn kept_pass(&mut self, layers: &[u16], pass: PassKind) {
         let plan = self.plan;
-        if gather {
-            plan.layers[layer as usize].gathered.iter().for_each(|s| self.step(s, phase));
+        let phase = if pass == PassKind::Forward { Phase::Forward } else { Phase::Backward };
+        let passes = ShardedPasses::of_pass(plan, self.graph.layout, layers, pass);
+        for (i, part) in passes.parts.iter().enumerate() {
+            passes.fetches.iter().filter(|f| f.at == i).for_each(|f| self.fetch(f, phase));
+            for (_, ops) in self.asked.extract_if(.., |asked| asked.0 <= i) {
+                self.pending.extend(ops);
+            }
+            let layer = &plan.layers[part.layer as usize];
+            layer.gathered.iter().for_each(|s| self.step(s, phase));
+            layer.steps(pass).iter().for_each(|s| self.step(s, phase));
         }
+    }
+
+    /// Starts to gather sharded parameters.
+    fn fetch(&mut self, fetch: &Fetch, phase: Phase) {
+        let deps: Vec<u32> = self.last.into_iter().collect();
+        let mut ops = Vec::new();
+        for comm in gather_comms(self.graph.layout, &fetch.held) {
+            ops.extend(self.comm_on(&comm, Stream::comm(comm.dim()), &deps));
+        }
+        self.asked.push((fetch.needed, ops));
+        self.lists(fetch.modules, phase);
+    }
+
+    /// Writes the time for which the host keeps the GPU waiting at collectives over lists of tensors.
+    fn lists(&mut self, collectives: u32, phase: Phase) {
+        let ps = u64::from(collectives) * self.plan.list_ps;
+        self.step(&PassStep::Kernel { name: "lists", ps }, phase);
     }
 
     /// Reduces the gradients of a virtual stage, layer by layer. The next op of this rank waits for all of them.
@@ -526,28 +564,6 @@ impl Pen<'_, '_, '_> {
         if !layout.overlap_p2p {
             self.pending.push(op);
         }
-    }
-}
-
-/// Buckets of sharded parameters in a pass: (last layer, parameters), and the ops that gather the buckets requested so far.
-struct Sharded {
-    buckets: Vec<(usize, Held)>,
-    asked: Vec<Vec<u32>>,
-}
-
-impl Sharded {
-    fn new(plan: &JobPlan, layout: &Layout, layers: &[u16], sharded: bool) -> Sharded {
-        let list = if sharded {
-            buckets(plan, layers, layout.bytes.params, Sync::of(layout).bucket_bytes)
-        } else {
-            Vec::new()
-        };
-        Sharded { buckets: list, asked: Vec::new() }
-    }
-
-    /// The bucket that begins at layer `i`.
-    fn starts_at(&self, i: usize) -> Option<usize> {
-        (0..self.buckets.len()).find(|&b| i == if b == 0 { 0 } else { self.buckets[b - 1].0 + 1 })
     }
 }
 

@@ -12,6 +12,7 @@ use super::other::{dlrm_plan, list_plan};
 use super::placement::RankPlacement;
 use super::plan::{GradSync, Held, JobPlan, LayerPlan, Sync};
 use super::shard;
+use super::sharded::list_ps;
 use super::step::{Comm, PassStep, Price, share};
 use crate::collective::CollectiveOp;
 use crate::compute::{
@@ -130,6 +131,7 @@ fn plan(model: &Model, layout: &Layout, price: &Price) -> JobPlan {
     };
     (plan.messages, plan.stretch) = stretch(&plan, layout, price);
     plan.grad_syncs = grad_syncs(&plan, layout, price);
+    plan.list_ps = list_ps(layout, price);
     plan.optimizer_ps = (0..layout.pp).map(|rank| optimizer_ps(&plan, layout, price, rank)).collect();
     plan
 }
@@ -186,6 +188,7 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
         grad_syncs: Vec::new(),
         optimizer_ps: Vec::new(),
         embedding_bytes: 0,
+        list_ps: 0,
     };
     // Modules that predict further tokens have their embedding on the last stage.
     if (model.tied || model.mtp > 0) && !layout.ends_on_one_rank() {
@@ -297,7 +300,15 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
         plan.spent[2] = price.steps(&weights);
         plan.weights = weights;
     }
-    LayerPlan { gathered: steps(&gathered), reduced: steps(&reduced), ..plan }
+    let modules = match kind {
+        LayerKind::Dense | LayerKind::WindowedDense if layout.gathers_by_module() => shard::modules(model, layout, None),
+        LayerKind::Moe | LayerKind::WindowedMoe if layout.gathers_by_module() => {
+            shard::modules(model, layout, model.moe.as_ref())
+        }
+        _ => Vec::new(),
+    };
+    let is_end = matches!(kind, LayerKind::Embedding | LayerKind::Logits);
+    LayerPlan { gathered: steps(&gathered), reduced: steps(&reduced), is_end, modules, ..plan }
 }
 
 /// A step of gradients of weights, under a name of its own.

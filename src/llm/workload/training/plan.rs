@@ -42,12 +42,35 @@ pub(super) struct LayerPlan {
     pub gathered: Vec<PassStep>,
     /// Kernels before the gradients are reduced, if they are not part of every pass.
     pub reduced: Vec<PassStep>,
+    /// Whether it is outside the transformer's layers: the embedding, or the final norm with the output matrix.
+    pub is_end: bool,
+    /// The modules whose parameters are gathered one by one. Empty unless a framework gathers by module ([`Layout::gathers_by_module`]), and for what is one
+    /// module by itself.
+    pub modules: Vec<Module>,
+}
+
+/// A module of a layer with parameters of its own, which are gathered together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Module {
+    /// The name of the steps that use them.
+    pub name: &'static str,
+    pub held: Held,
 }
 
 impl LayerPlan {
     pub(super) fn new(forward: Vec<PassStep>, backward: Vec<PassStep>, held: Held, price: &Price) -> LayerPlan {
         let spent = [price.steps(&forward), price.steps(&backward), Spent::default()];
         LayerPlan { forward, backward, spent, held, ..LayerPlan::default() }
+    }
+
+    /// The parameters that are in none of its modules, such as those of norms.
+    pub(super) fn outside_modules(&self) -> Held {
+        let mut held = self.held;
+        for module in &self.modules {
+            held.dense = held.dense.saturating_sub(module.held.dense);
+            held.expert = held.expert.saturating_sub(module.held.expert);
+        }
+        held
     }
 
     /// Steps of a pass.
@@ -90,6 +113,8 @@ pub(super) struct JobPlan {
     pub optimizer_ps: Vec<u64>,
     /// Bytes of gradients of the shared embedding; 0 if stages do not share it.
     pub embedding_bytes: u64,
+    /// Time in ps for which the host keeps the GPU waiting at each collective over a list of tensors; 0 if there are no such collectives.
+    pub list_ps: u64,
 }
 
 impl JobPlan {
@@ -171,6 +196,11 @@ impl Sync {
             gather_step: layout.zero == 1 || (layout.zero == 2 && !fsdp),
             bucket_bytes: if fsdp { 1 } else { layout.bucket_bytes },
         }
+    }
+
+    /// Whether every micro-batch gathers parameters or reduces gradients.
+    pub(super) fn shards_passes(&self) -> bool {
+        !self.kept && (self.reduce_each || self.gather_forward || self.gather_backward)
     }
 
     /// Whether a pass gathers the parameters of its virtual stage. `before` says whether the pass before it, of the same stage and iteration, was a backward
