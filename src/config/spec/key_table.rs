@@ -232,8 +232,8 @@ macro_rules! for_each_key {
             Ep "workload.ep" int(1, COUNT), D::Int(1), transformer, "expert parallel degree, over data parallel ranks; instances of inference that share experts go step by step together";
             Etp "workload.etp" int(0, COUNT), D::Int(0), |v| transformer(v) && degree(v, KeyId::Tp), "tensor parallel degree of routed experts: 1, so that experts are spread over tensor parallel ranks as well (ep divides tp x dp x cp), or tp; 0: tp";
             Vpp "workload.vpp" int(1, COUNT), D::Int(1), |v| pipelined(v) && v.is(KeyId::Schedule, "1f1b"), "virtual stages of a pipeline rank: interleaved 1F1B where above 1";
-            Schedule "workload.schedule" one_of(&["1f1b", "gpipe", "zb-h1", "zb-v", "v-half", "v-min"], &["dualpipe", "dualpipe-v"]), D::Choice("1f1b"), |v| pipelined(v) || split_backward(v),
-                "order of micro-batches on a pipeline; the last four split backward passes into gradients of inputs and of weights, and the last three fold the pipeline into a V of two virtual stages a rank: [schedules](../how-to/training-jobs.md#pipeline-schedules)";
+            Schedule "workload.schedule" one_of(&["1f1b", "gpipe", "zb-h1", "zb-v", "v-half", "v-min", "dualpipe"], &["dualpipe-v"]), D::Choice("1f1b"), |v| pipelined(v) || split_backward(v),
+                "order of micro-batches on a pipeline; zb-h1, zb-v, v-half and v-min split backward passes into gradients of inputs and of weights; the latter three fold the pipeline into a V of two virtual stages a rank; dualpipe feeds it from both ends and holds the parameters twice: [schedules](../how-to/training-jobs.md#pipeline-schedules)";
             Microbatch "workload.microbatch" int(1, COUNT), D::Int(1), model, "samples of a micro-batch";
             GlobalBatch "workload.global_batch" int(0, 1 << 30), D::Derived(derive::global_batch, "microbatch * dp * pp"), model,
                 "samples of an iteration over all data parallel ranks; 0 is the default";
@@ -275,6 +275,10 @@ macro_rules! for_each_key {
             OffloadLayers "workload.offload_layers" int(0, COUNT), D::Int(0), model, "layers of a pipeline rank whose activations wait in the host's memory for the backward pass";
             FusedOptimizer "workload.fused_optimizer" KeyKind::Bool, D::Bool(true), model, "the optimizer's step is one kernel; else a loop of PyTorch's operations, which touches its state several times";
             OverlapGrad "workload.overlap_grad" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), sharded_data, "gradients are reduced during the backward pass";
+            AlignGradReduce "workload.align_grad_reduce" KeyKind::Bool, D::Bool(true), |v| aligns(v) && v.bool(KeyId::OverlapGrad),
+                "stages of Megatron's pipelines begin to reduce gradients together, so that they are slowed down at the same time; else each does when it has them";
+            DeferEmbeddingWgrad "workload.defer_embedding_wgrad" KeyKind::Bool, D::Bool(false), |v| pipelined(v) || v.bool(KeyId::DeferEmbeddingWgrad),
+                "gradients of the output matrix are computed after all passes, while the pipeline drains (Megatron's defer_embedding_wgrad_compute); logits of all micro-batches stay until then";
             OverlapParam "workload.overlap_param" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), |v| sharded_data(v) && v.int(KeyId::Zero) > 0,
                 "parameters are gathered during the forward pass";
             GatherAhead "workload.gather_ahead" int(0, 64), D::Int(1), |v| fsdp(v) && v.bool(KeyId::OverlapParam),

@@ -214,6 +214,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
             spec::ScheduleChoice::ZbV => PipelineSchedule::ZbV,
             spec::ScheduleChoice::VHalf => PipelineSchedule::VHalf,
             spec::ScheduleChoice::VMin => PipelineSchedule::VMin,
+            spec::ScheduleChoice::DualPipe => PipelineSchedule::DualPipe,
         },
         recompute: match t.recompute {
             spec::RecomputeChoice::None => Recompute::None,
@@ -256,6 +257,8 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         offload_layers: t.offload_layers,
         fused_optimizer: t.fused_optimizer,
         overlap_grad: t.overlap_grad,
+        align_grad_reduce: t.align_grad_reduce,
+        defer_embedding_wgrad: t.defer_embedding_wgrad,
         overlap_param: t.overlap_param,
         tp_overlap_pieces: t.tp_overlap_pieces,
         overlap_ep: t.overlap_ep,

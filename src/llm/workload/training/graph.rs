@@ -11,7 +11,7 @@ use super::sharded::{Fetch, ShardedPasses};
 use super::step::{Comm, Overlap, PassStep, piece, share};
 use crate::collective::CollectiveOp;
 use crate::model::pipeline::{PassKind, Slot, StageSchedule};
-use crate::model::{Layout, pipeline_orders};
+use crate::model::{Layout, is_block, pipeline_orders};
 use crate::workload::program::{Dim, Group, Op, OpKind, Peer, Phase, Stream};
 use crate::workload::rules::{Message, ProgramWriter, RankSchedule};
 use hyperfold_base::budget;
@@ -107,10 +107,13 @@ impl JobGraph<'_> {
         let is_op = |step: &&PassStep| !matches!(step, PassStep::Comm(_) | PassStep::Kernel { ps: 0, .. });
         let n_ops = |&l: &u16| {
             let layer = &self.plan.layers[l as usize];
-            layer.forward.iter().chain(&layer.backward).chain(&layer.weights).filter(is_op).count() as u64
+            let n_of = |steps: &[PassStep]| steps.iter().filter(is_op).count() as u64;
+            let split = n_of(&layer.backward) + n_of(&layer.weights);
+            let backward = if layer.whole.is_empty() { split } else { split.min(n_of(&layer.whole)) };
+            n_of(&layer.forward) + backward
         };
         let ops_per_microbatch: u64 = self.plan.chunks(self.layout, pp).flatten().map(n_ops).sum();
-        u64::from(self.iterations) * u64::from(self.layout.microbatches()) * ops_per_microbatch
+        u64::from(self.iterations) * u64::from(self.layout.passes_of_chunk()) * ops_per_microbatch
     }
 }
 
@@ -291,6 +294,9 @@ impl Pen<'_, '_, '_> {
             }
             self.stretch = 1.0;
             self.send(stage, backward);
+            if number + 1 == slots.len() && layout.defers_on(self.rank) {
+                self.deferred_weights();
+            }
             for &chunk in aligned.iter().flat_map(|aligned| &aligned.after[number]) {
                 self.reduce_chunk(chunk);
             }
@@ -308,16 +314,26 @@ impl Pen<'_, '_, '_> {
         let (plan, layout) = (self.plan, self.graph.layout);
         let gather_step = Sync::of(layout).gather_step;
         let mut completed = vec![0; layout.vpp as usize];
-        for slot in &self.graph.orders[self.rank as usize] {
+        let order = &self.graph.orders[self.rank as usize];
+        for (number, slot) in order.iter().enumerate() {
             let chunk = slot.chunk as usize;
             let stage = layout.virtual_stage(self.rank, slot.chunk);
             let layers = &plan.stages[stage as usize];
             let (gathers, reduces) = plan.stretch[stage as usize];
             let (forward_stretch, backward_stretch) = plan.messages[stage as usize];
-            let backward = slot.pass.passes_gradients();
-            if slot.pass != PassKind::WeightGrads {
-                self.receive(stage, backward);
+            let ends_block = number > 0 && is_block(layout, self.rank, order, number - 1);
+            let begins_block = is_block(layout, self.rank, order, number);
+            // A block waits for both inputs, and sends both results at its end.
+            let received = if begins_block { &order[number..number + 2] } else { &order[number..=number] };
+            for slot in received.iter().filter(|_| !ends_block) {
+                if slot.pass != PassKind::WeightGrads {
+                    self.receive(layout.virtual_stage(self.rank, slot.chunk), slot.pass.passes_gradients());
+                }
             }
+            if slot.pass.completes_gradients() {
+                completed[chunk] += 1;
+            }
+            let reduce = slot.pass.completes_gradients() && completed[chunk] == layout.passes_of_chunk();
             match slot.pass {
                 PassKind::Forward => {
                     let overlaps_gather = gather_step && slot.microbatch == 0;
@@ -325,19 +341,20 @@ impl Pen<'_, '_, '_> {
                     self.forward(layers, chunk);
                 }
                 PassKind::Backward | PassKind::InputGrads => {
-                    self.stretch = backward_stretch;
-                    self.backward(layers, slot.pass, false);
+                    self.stretch = backward_stretch * if reduce { reduces } else { 1.0 };
+                    self.backward(layers, slot.pass, reduce);
                 }
                 PassKind::WeightGrads => {
-                    completed[chunk] += 1;
-                    let reduce = completed[chunk] == layout.microbatches();
                     self.stretch = if reduce { reduces } else { 1.0 };
                     self.backward(layers, slot.pass, reduce);
                 }
             }
             self.stretch = 1.0;
-            if slot.pass != PassKind::WeightGrads {
-                self.send(stage, backward);
+            let sent = if ends_block { &order[number - 1..=number] } else { &order[number..=number] };
+            for slot in sent.iter().filter(|_| !begins_block) {
+                if slot.pass != PassKind::WeightGrads {
+                    self.send(layout.virtual_stage(self.rank, slot.chunk), slot.pass.passes_gradients());
+                }
             }
         }
         self.finish();
@@ -374,6 +391,15 @@ impl Pen<'_, '_, '_> {
                     self.late.push(*held);
                 }
             }
+        }
+    }
+
+    /// Writes the gradients of the output matrix of all micro-batches.
+    fn deferred_weights(&mut self) {
+        let plan = self.plan;
+        let last = plan.stages.last().and_then(|stage| stage.last()).expect("the last stage has the output matrix");
+        for _ in 0..self.graph.layout.microbatches() {
+            plan.layers[*last as usize].weights.iter().for_each(|s| self.step(s, Phase::Backward));
         }
     }
 
@@ -469,9 +495,9 @@ impl Pen<'_, '_, '_> {
     fn gather_params(&mut self) {
         let (plan, layout) = (self.plan, self.graph.layout);
         let before = self.so_far();
-        let stages: Vec<&[u16]> = plan.chunks(layout, self.rank).collect();
-        let mut gathered = Vec::new();
-        for stage in stages {
+        let mut gathered = vec![Vec::new(); layout.vpp.max(1) as usize];
+        for chunk in layout.chunks_by_layers(self.rank) {
+            let stage = &plan.stages[layout.virtual_stage(self.rank, chunk) as usize];
             let mut stage_buckets = Vec::new();
             for (last, held) in buckets(plan, stage, layout.bytes.params, layout.bucket_bytes) {
                 let mut ops = Vec::new();
@@ -480,7 +506,7 @@ impl Pen<'_, '_, '_> {
                 }
                 stage_buckets.push((last, ops));
             }
-            gathered.push(stage_buckets);
+            gathered[chunk as usize] = stage_buckets;
         }
         self.gathered = gathered;
     }
@@ -532,12 +558,8 @@ impl Pen<'_, '_, '_> {
 
     fn receive(&mut self, stage: u32, backward: bool) {
         let layout = self.graph.layout;
-        let stages = layout.pp * layout.vpp.max(1);
-        let source = if backward { stage + 1 } else { stage.wrapping_sub(1) };
-        if source >= stages {
-            return;
-        }
-        let Some(peer) = self.peer(source) else { return };
+        let source = if backward { layout.stage_after(stage) } else { layout.stage_before(stage) };
+        let Some(peer) = source.and_then(|source| self.peer(source)) else { return };
         let deps = if layout.overlap_p2p { Vec::new() } else { self.last.into_iter().collect() };
         let lane = if backward { FROM_NEXT } else { FROM_PREVIOUS };
         let name = if backward { "recv-backward" } else { "recv-forward" };
@@ -550,11 +572,8 @@ impl Pen<'_, '_, '_> {
 
     fn send(&mut self, stage: u32, backward: bool) {
         let layout = self.graph.layout;
-        let stages = layout.pp * layout.vpp.max(1);
-        let target = if backward { stage.wrapping_sub(1) } else { stage + 1 };
-        if target >= stages {
-            return;
-        }
+        let target = if backward { layout.stage_before(stage) } else { layout.stage_after(stage) };
+        let Some(target) = target else { return };
         let Some(peer) = self.peer(target) else { return };
         let deps = self.so_far();
         let lane = if backward { TO_PREVIOUS } else { TO_NEXT };

@@ -35,8 +35,10 @@ pub(super) struct LayerPlan {
     pub backward: Vec<PassStep>,
     /// Steps of the gradients of weights; empty unless backward passes are split.
     pub weights: Vec<PassStep>,
-    /// Times of the forward pass, the backward pass and the gradients of weights.
-    pub spent: [Spent; 3],
+    /// Steps of a whole backward pass, if a schedule has both whole and split ones; else empty.
+    pub whole: Vec<PassStep>,
+    /// Times of passes: see [`time_idx`].
+    pub spent: PassSpent,
     pub held: Held,
     /// Kernels after the parameters were gathered, if they are not part of every pass ([`Sync::kept`]).
     pub gathered: Vec<PassStep>,
@@ -59,7 +61,8 @@ pub(super) struct Module {
 
 impl LayerPlan {
     pub(super) fn new(forward: Vec<PassStep>, backward: Vec<PassStep>, held: Held, price: &Price) -> LayerPlan {
-        let spent = [price.steps(&forward), price.steps(&backward), Spent::default()];
+        let (one, other) = (price.steps(&forward), price.steps(&backward));
+        let spent = [one, other, Spent::default(), other];
         LayerPlan { forward, backward, spent, held, ..LayerPlan::default() }
     }
 
@@ -77,6 +80,7 @@ impl LayerPlan {
     pub(super) fn steps(&self, pass: PassKind) -> &[PassStep] {
         match pass {
             PassKind::Forward => &self.forward,
+            PassKind::Backward if !self.whole.is_empty() => &self.whole,
             PassKind::Backward | PassKind::InputGrads => &self.backward,
             PassKind::WeightGrads => &self.weights,
         }
@@ -138,12 +142,17 @@ impl JobPlan {
     }
 }
 
-/// Index of a pass in lists of times: forward, backward, gradients of weights.
+/// Times of passes, by [`time_idx`].
+pub(super) type PassSpent = [Spent; 4];
+
+/// Index of a pass in lists of times: forward, whole backward, gradients of weights, gradients of inputs. With schedules whose backward passes are all split,
+/// the second is the fourth.
 pub(super) fn time_idx(pass: PassKind) -> usize {
     match pass {
         PassKind::Forward => 0,
-        PassKind::Backward | PassKind::InputGrads => 1,
+        PassKind::Backward => 1,
         PassKind::WeightGrads => 2,
+        PassKind::InputGrads => 3,
     }
 }
 
