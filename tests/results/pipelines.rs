@@ -76,7 +76,13 @@ fn what_a_schedule_cannot_be_combined_with_is_refused() {
         (&["workload.schedule=dualpipe-v"], "not available in this version"),
         (&["workload.schedule=dualpipe", "workload.global_batch=4"], "is even and at least 2 x pp ="),
         (
-            &["workload.schedule=dualpipe", "workload.pp=3", "workload.dp=1", "cluster.gpus=6", "workload.global_batch=6"],
+            &[
+                "workload.schedule=dualpipe",
+                "workload.pp=3",
+                "workload.dp=1",
+                "cluster.gpus=6",
+                "workload.global_batch=6",
+            ],
             "even with schedule \"dualpipe\"",
         ),
         (
@@ -132,4 +138,41 @@ precision = "fp8"
     assert!(recipe[1] != plain[1] && other[1] != recipe[1], "{recipe:?} {plain:?} {other:?}");
     let ran = folder.run(&["run", "unknown.toml", "--out", "o", "--quiet"]);
     assert!(ran.code != 0 && ran.stderr.contains("did you mean \"megatron-bridge-26.06\""), "{}", ran.stderr);
+}
+
+#[test]
+fn sharded_parameters_are_gathered_as_keys_say() {
+    let text = r#"
+name = "sharded"
+[base]
+cluster = { gpus = 16, server = "dgx-a100" }
+[base.workload]
+kind = "model"
+model = "gpt3-1.7b"
+recompute = "full"
+microbatch = 2
+analytic = "all"
+"#;
+    let folder = Folder::new(&[("s.toml", text)]);
+    let time = |set: &[&str]| -> f64 {
+        let out = set.join("+").replace(['=', '.'], "_");
+        let mut args = vec!["run", "s.toml", "--out", &out, "--quiet"];
+        set.iter().for_each(|s| args.extend(["--set", s]));
+        let ran = folder.run(&args);
+        assert_eq!(ran.code, 0, "{set:?}: {}", ran.stderr);
+        folder.column(&format!("{out}/results.csv"), "iteration_time_ns")[0].parse().unwrap()
+    };
+    let zero3 = |set: &[&str]| time(&[&["workload.framework=deepspeed", "workload.zero=3"], set].concat());
+    let default = zero3(&[]);
+    let at_once = zero3(&["workload.prefetch_mparams=0", "workload.reuse_mparams=0"]);
+    assert_eq!(zero3(&["workload.live_mparams=0", "workload.reuse_mparams=0"]), at_once);
+    assert!(default < at_once && default < zero3(&["workload.reuse_mparams=0"]), "{default} {at_once}");
+    let lists = zero3(&["workload.list_collectives=true"]);
+    assert!(lists > default);
+    assert_eq!(time(&["workload.recipe=deepspeed-0.3"]), lists);
+    let fsdp = |set: &[&str]| time(&[&["workload.framework=fsdp2"], set].concat());
+    let ahead = fsdp(&[]);
+    assert!(ahead < fsdp(&["workload.gather_ahead=0"]));
+    assert!(ahead >= fsdp(&["workload.gather_ahead=3"]));
+    assert!(ahead != fsdp(&["workload.unit_layers=4"]));
 }

@@ -80,6 +80,7 @@ const JITTER: &[&str] = &["workload.compute_jitter=0.1"];
 const OVERLAP: &[&str] = &["workload.overlap_grad=true", "workload.bucket_mb=4"];
 
 const FSDP: &[&str] = &["workload.framework=fsdp2", "workload.tp=1", "workload.pp=1", "workload.dp=4"];
+const LISTS: &[&str] = &["workload.framework=deepspeed", "workload.pp=1", "workload.zero=3", "workload.launch_us=50"];
 const ZERO_3: &[&str] = &["workload.framework=deepspeed", "workload.pp=1", "workload.zero=3"];
 
 /// All eight GPUs of requests that are served.
@@ -202,7 +203,7 @@ const KNOBS: &[Knob] = &[
     ("workload.prefetch_mparams", "dense", ZERO_3, "0"),
     ("workload.live_mparams", "dense", ZERO_3, "0"),
     ("workload.reuse_mparams", "dense", ZERO_3, "0"),
-    ("workload.list_collectives", "dense", ZERO_3, "true"),
+    ("workload.list_collectives", "dense", LISTS, "true"),
     ("workload.tp_overlap_pieces", "dense", &[], "2"),
     ("workload.overlap_ep", "experts", &["workload.ep=2"], "true"),
     ("workload.overlap_p2p", "dense", &[], "true"),

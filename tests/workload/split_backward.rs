@@ -172,8 +172,7 @@ fn deferred_gradients_of_the_output_matrix_come_last() {
         let (w, whole) = (graph("gpt3-13b", &deferred), graph("gpt3-13b", &l));
         assert_eq!(kernel_ps(&w), kernel_ps(&whole), "{vpp} {overlap_grad}");
         let last = &w.programs[3];
-        let at: Vec<usize> =
-            (0..last.ops.len()).filter(|&i| &w.names[last.ops[i].name] == "logits-weights").collect();
+        let at: Vec<usize> = (0..last.ops.len()).filter(|&i| &w.names[last.ops[i].name] == "logits-weights").collect();
         assert_eq!(at.len(), 8, "{vpp} {overlap_grad}");
         let position = |name: &str| last.ops.iter().rposition(|op| &w.names[op.name] == name).unwrap();
         assert!(at[0] > position("attention") && at[7] < position("grads"), "{vpp} {overlap_grad}");

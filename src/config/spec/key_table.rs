@@ -277,7 +277,7 @@ macro_rules! for_each_key {
             OverlapGrad "workload.overlap_grad" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), sharded_data, "gradients are reduced during the backward pass";
             AlignGradReduce "workload.align_grad_reduce" KeyKind::Bool, D::Bool(true), |v| aligns(v) && v.bool(KeyId::OverlapGrad),
                 "stages of Megatron's pipelines begin to reduce gradients together, so that they are slowed down at the same time; else each does when it has them";
-            DeferEmbeddingWgrad "workload.defer_embedding_wgrad" KeyKind::Bool, D::Bool(false), |v| pipelined(v) || v.bool(KeyId::DeferEmbeddingWgrad),
+            DeferEmbeddingWgrad "workload.defer_embedding_wgrad" KeyKind::Bool, D::Bool(false), |v| pipelined(v) || (model(v) && v.bool(KeyId::DeferEmbeddingWgrad)),
                 "gradients of the output matrix are computed after all passes, while the pipeline drains (Megatron's defer_embedding_wgrad_compute); logits of all micro-batches stay until then";
             OverlapParam "workload.overlap_param" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), |v| sharded_data(v) && v.int(KeyId::Zero) > 0,
                 "parameters are gathered during the forward pass";

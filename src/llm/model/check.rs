@@ -173,7 +173,9 @@ impl Layout {
             !self.overlap_ep || self.schedule.is_fed_twice(),
             "workload.overlap_ep",
             true,
-            format!("false with schedule {quoted}; with \"dualpipe\", or \"1f1b\" and workload.vpp above 1 it may be true"),
+            format!(
+                "false with schedule {quoted}; with \"dualpipe\", or \"1f1b\" and workload.vpp above 1 it may be true"
+            ),
         )
     }
 

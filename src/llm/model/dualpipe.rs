@@ -160,14 +160,8 @@ mod tests {
     #[test]
     fn both_ends_feed_the_pipeline() {
         let l = dual(4, 8);
-        assert_eq!(
-            text(&l, 0),
-            "F0v F1v F2v F0^ I0^ W0^ F1^ F3v+B1^ F2^+B0v B2^ F3^+B1v B3^ I2v W2v I3v W3v"
-        );
-        assert_eq!(
-            text(&l, 1),
-            "F0v F0^ F1v F1^ F2v B0^ F2^+B0v F3v+B1^ F3^+B1v B2^ B2v I3^ I3v W3^ W3v"
-        );
+        assert_eq!(text(&l, 0), "F0v F1v F2v F0^ I0^ W0^ F1^ F3v+B1^ F2^+B0v B2^ F3^+B1v B3^ I2v W2v I3v W3v");
+        assert_eq!(text(&l, 1), "F0v F0^ F1v F1^ F2v B0^ F2^+B0v F3v+B1^ F3^+B1v B2^ B2v I3^ I3v W3^ W3v");
         // Mirrored ranks do the same in the other direction.
         for (rank, mirrored) in [(0, 3), (1, 2)] {
             let turned = text(&l, mirrored).replace('v', "x").replace('^', "v").replace('x', "^");

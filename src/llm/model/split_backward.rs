@@ -22,10 +22,7 @@ pub(super) fn orders(layout: &Layout) -> Vec<Vec<Slot>> {
         PipelineSchedule::ZbV => repeated(layout, Offsets { down: 4, up: 2 }),
         PipelineSchedule::VHalf => repeated(layout, Offsets { down: 2, up: 1 }),
         PipelineSchedule::VMin => repeated(layout, Offsets { down: 1, up: 1 }),
-        PipelineSchedule::ZbH1
-        | PipelineSchedule::OneFOneB
-        | PipelineSchedule::GPipe
-        | PipelineSchedule::DualPipe => {
+        PipelineSchedule::ZbH1 | PipelineSchedule::OneFOneB | PipelineSchedule::GPipe | PipelineSchedule::DualPipe => {
             (0..layout.pp).map(|rank| one_forward_one_backward(layout, rank)).collect()
         }
     };

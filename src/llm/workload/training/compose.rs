@@ -26,7 +26,10 @@ pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Pri
     while i < steps.len() {
         i += match steps[i] {
             compute::LayerStep::Kernel { part, kernel } => {
-                out.push(PassStep::Kernel { name: block(part.site, layout), ps: price.machine.kernels.kernel_ps(&kernel) });
+                out.push(PassStep::Kernel {
+                    name: block(part.site, layout),
+                    ps: price.machine.kernels.kernel_ps(&kernel),
+                });
                 1
             }
             compute::LayerStep::Exchange { among, op, bytes, needed_by } => {

@@ -6,7 +6,7 @@
 use super::aligned::AlignedReductions;
 use super::placement::Purpose;
 use super::plan::{Held, JobPlan, PassSpent, Sync, buckets, time_idx};
-use super::sharded::ShardedPasses;
+use super::sharded::{ShardedPasses, gather_comms, reduce_comms};
 use super::step::{Comm, Price, Spent};
 use crate::collective::CollectiveOp;
 use crate::model::pipeline::{PassKind, Slot};
@@ -146,7 +146,9 @@ pub(super) fn timeline(layout: &Layout, orders: &[Vec<Slot>], passes: &Passes, m
                 // A block begins when both of its inputs are there.
                 let begins_block = is_block(layout, rank as u32, order, number);
                 let inputs = if begins_block { &order[number..number + 2] } else { &order[number..=number] };
-                let Some(start) = inputs.iter().try_fold(free[rank], |t, s| arrival(s).map(|a| t.max(a))) else { break };
+                let Some(start) = inputs.iter().try_fold(free[rank], |t, s| arrival(s).map(|a| t.max(a))) else {
+                    break;
+                };
                 completed[stage] += usize::from(slot.pass.completes_gradients());
                 let mut more = match slot.pass {
                     PassKind::Forward if slot.microbatch == 0 => passes.extra[stage].0,
@@ -391,54 +393,6 @@ pub(super) fn sequence_grads(layout: &Layout, held: &Held) -> Option<Comm> {
     })
 }
 
-/// Gradient communication of a bucket. Dense and expert parameters go to groups of their own.
-pub(super) fn reduce_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
-    let op = if layout.zero == 0 { CollectiveOp::AllReduce } else { CollectiveOp::ReduceScatter };
-    let bytes_per_grad = layout.bytes.grads as u64;
-    if layout.hybrid() {
-        // Each rank's shard is then summed over the ranks that hold the same shard.
-        let bytes = (held.dense + held.expert) * bytes_per_grad;
-        let shard = bytes.div_ceil(layout.shards() as u64);
-        let all = CollectiveOp::AllReduce;
-        return [
-            Comm { name: "grads", op, purpose: Purpose::Shard, bytes },
-            Comm { name: "replica-grads", op: all, purpose: Purpose::Replica, bytes: shard },
-        ];
-    }
-    [
-        Comm { name: "grads", op, purpose: Purpose::Data, bytes: held.dense * bytes_per_grad },
-        Comm { name: "expert-grads", op, purpose: Purpose::ExpertData, bytes: held.expert * bytes_per_grad },
-    ]
-}
-
-/// Parameter gathering of a bucket, see [`reduce_comms`].
-pub(super) fn gather_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
-    let bytes_per_param = layout.bytes.params as u64;
-    if layout.hybrid() {
-        let params = |n: u64| Comm {
-            name: "params",
-            op: CollectiveOp::AllGather,
-            purpose: Purpose::Shard,
-            bytes: n * bytes_per_param,
-        };
-        return [params(held.dense), params(held.expert)];
-    }
-    [
-        Comm {
-            name: "params",
-            op: CollectiveOp::AllGather,
-            purpose: Purpose::Data,
-            bytes: held.dense * bytes_per_param,
-        },
-        Comm {
-            name: "expert-params",
-            op: CollectiveOp::AllGather,
-            purpose: Purpose::ExpertData,
-            bytes: held.expert * bytes_per_param,
-        },
-    ]
-}
-
 /// Time in ps to gather all parameters of a pipeline rank.
 fn gather_all(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32) -> u64 {
     let stage_ps = |stage: &[u16]| -> u64 {
@@ -605,7 +559,8 @@ mod tests {
                     let bubble = |schedule| {
                         let l = split(schedule, pp, m);
                         let chunks = u64::from(l.vpp);
-                        makespan_of(&l, [f / chunks, b / chunks, w / chunks, b / chunks], 0) - u64::from(m) * (f + b + w)
+                        makespan_of(&l, [f / chunks, b / chunks, w / chunks, b / chunks], 0)
+                            - u64::from(m) * (f + b + w)
                     };
                     let context = format!("p {pp} m {m} {f} {b} {w}");
                     let deep = u64::from(pp) - 1;
@@ -631,9 +586,7 @@ mod tests {
             for m in [2 * pp, 2 * pp + 2, 4 * pp, 6 * pp + 4] {
                 let l = Layout { vpp: 2, ..split(PipelineSchedule::DualPipe, pp, m) };
                 // Times of a forward pass, gradients of inputs and gradients of weights through a rank's layers of one direction.
-                let bubble = |[f, b, w]: [u64; 3]| {
-                    makespan_of(&l, [f, b + w, w, b], 0) - u64::from(m) * (f + b + w)
-                };
+                let bubble = |[f, b, w]: [u64; 3]| makespan_of(&l, [f, b + w, w, b], 0) - u64::from(m) * (f + b + w);
                 // Table 2 of arXiv 2412.19437: (PP / 2 - 1)(F&B + B - 3 W), where B is a whole backward pass.
                 let published = |[f, b, w]: [u64; 3]| (u64::from(pp) / 2 - 1) * (f + 2 * (b + w) - 3 * w);
                 let context = format!("p {pp} m {m}");

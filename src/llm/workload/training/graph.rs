@@ -4,10 +4,10 @@
 //! computes as long as the busiest one, because the others would wait for it at the next exchange.
 
 use super::aligned::AlignedReductions;
-use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads, stage_gather};
+use super::evaluate::{norm_purpose, sequence_grads, stage_gather};
 use super::placement::{Purpose, RankPlacement};
 use super::plan::{Held, JobPlan, Sync, buckets};
-use super::sharded::{Fetch, ShardedPasses};
+use super::sharded::{Fetch, ShardedPasses, gather_comms, reduce_comms};
 use super::step::{Comm, Overlap, PassStep, piece, share};
 use crate::collective::CollectiveOp;
 use crate::model::pipeline::{PassKind, Slot, StageSchedule};

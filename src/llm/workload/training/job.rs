@@ -5,14 +5,14 @@
 use super::aligned::is_aligned;
 use super::compose::compose;
 use super::error::TrainingError;
-use super::evaluate::{IterationBreakdown, breakdown, gather_comms, reduce_comms};
+use super::evaluate::{IterationBreakdown, breakdown};
 use super::graph::JobGraph;
 use super::machine::Machine;
 use super::other::{dlrm_plan, list_plan};
 use super::placement::RankPlacement;
 use super::plan::{GradSync, Held, JobPlan, LayerPlan, Sync};
 use super::shard;
-use super::sharded::list_ps;
+use super::sharded::{gather_comms, list_ps, reduce_comms};
 use super::step::{Comm, PassStep, Price, share};
 use crate::collective::CollectiveOp;
 use crate::compute::{
@@ -315,7 +315,9 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
         plan.whole = whole.backward;
     }
     let modules = match kind {
-        LayerKind::Dense | LayerKind::WindowedDense if layout.gathers_by_module() => shard::modules(model, layout, None),
+        LayerKind::Dense | LayerKind::WindowedDense if layout.gathers_by_module() => {
+            shard::modules(model, layout, None)
+        }
         LayerKind::Moe | LayerKind::WindowedMoe if layout.gathers_by_module() => {
             shard::modules(model, layout, model.moe.as_ref())
         }

@@ -90,8 +90,9 @@ pub(super) fn modules(model: &Transformer, layout: &Layout, moe: Option<&Moe>) -
         Some(mla) => model.heads as u64 * mla.v_dim as u64 * h,
         None => model.heads as u64 * model.head_dim as u64 * h,
     };
-    let vectors = if model.biases { h } else { 0 } + norm(model, h);
-    let all = attention(model, layout).dense.saturating_sub(vectors);
+    let columns = (model.heads + 2 * model.kv_heads) as u64 * model.head_dim as u64;
+    let biases = if model.biases && model.mla.is_none() { columns / t + h } else { 0 };
+    let all = attention(model, layout).dense.saturating_sub(biases + norm(model, h));
     let up = if model.gated { 2 } else { 1 };
     let mut modules = vec![dense(ATTENTION, all - (output / t).min(all)), dense(PROJECTION, output / t)];
     let Some(moe) = moe else {

@@ -10,15 +10,16 @@
 
 use std::ops::Range;
 
-use super::evaluate::{gather_comms, reduce_comms};
+use super::placement::Purpose;
 use super::plan::{Held, JobPlan, Sync};
 use super::step::{Comm, PassStep, Price};
+use crate::collective::CollectiveOp;
+use crate::model::Layout;
 use crate::model::pipeline::PassKind;
-use crate::model::{Framework, Layout};
 
 /// A part of a pass: some steps of one layer.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) struct Part {
+pub(super) struct PassPart {
     /// Position of the layer in its virtual stage, in forward order.
     pub position: usize,
     /// Index of the layer in the plan.
@@ -52,7 +53,7 @@ pub(super) struct Reduction {
 /// The passes of one micro-batch through a virtual stage whose parameters or gradients are sharded.
 #[derive(Clone, Debug, Default)]
 pub(super) struct ShardedPasses {
-    pub parts: Vec<Part>,
+    pub parts: Vec<PassPart>,
     /// Number of parts of the forward pass; the others are the backward pass.
     pub n_forward: usize,
     /// What is gathered, in the order of requests.
@@ -147,8 +148,8 @@ impl ShardedPasses {
             let is_last = after + 1 == self.parts.len();
             bucket.held.add(&held);
             bucket.modules += u32::from(held != Held::default());
-            let full = (bucket.held.dense + bucket.held.expert) * u64::from(layout.bytes.grads)
-                >= layout.bucket_bytes.max(1);
+            let full =
+                (bucket.held.dense + bucket.held.expert) * u64::from(layout.bytes.grads) >= layout.bucket_bytes.max(1);
             if (full || is_last) && bucket.held.dense + bucket.held.expert > 0 {
                 self.reductions.push(Reduction { after, ..bucket });
                 bucket = Reduction { after: 0, held: Held::default(), modules: 0 };
@@ -158,7 +159,7 @@ impl ShardedPasses {
 
     /// The parameters whose gradients are complete after a part of the backward pass. Those that are in no module are complete after the layer's last part.
     fn completed_by(&self, plan: &JobPlan, part: usize) -> Held {
-        let Part { position, layer, module, .. } = self.parts[part];
+        let PassPart { position, layer, module, .. } = self.parts[part];
         let layer = &plan.layers[layer as usize];
         let later = || self.parts[part + 1..].iter().filter(|p| p.position == position);
         let mut held = match module {
@@ -230,7 +231,7 @@ impl ShardedPasses {
 }
 
 /// The parts of a pass, in its order. With `by_module`, a layer with modules has a part wherever the module changes whose parameters are used.
-fn parts_of(plan: &JobPlan, stage: &[u16], pass: PassKind, by_module: bool) -> Vec<Part> {
+fn parts_of(plan: &JobPlan, stage: &[u16], pass: PassKind, by_module: bool) -> Vec<PassPart> {
     let mut parts = Vec::new();
     let positions: Vec<usize> =
         if pass == PassKind::Forward { (0..stage.len()).collect() } else { (0..stage.len()).rev().collect() };
@@ -238,7 +239,7 @@ fn parts_of(plan: &JobPlan, stage: &[u16], pass: PassKind, by_module: bool) -> V
         let layer = stage[position];
         let steps = plan.layers[layer as usize].steps(pass);
         let modules = &plan.layers[layer as usize].modules;
-        let whole = Part { position, layer, steps: 0..steps.len(), pass, module: None };
+        let whole = PassPart { position, layer, steps: 0..steps.len(), pass, module: None };
         if !by_module || modules.is_empty() || steps.is_empty() {
             parts.push(whole);
             continue;
@@ -250,13 +251,13 @@ fn parts_of(plan: &JobPlan, stage: &[u16], pass: PassKind, by_module: bool) -> V
         let first_part = parts.len();
         for (i, step) in steps.iter().enumerate() {
             let module = module_of(step);
-            match parts.get_mut(first_part..).and_then(<[Part]>::last_mut) {
+            match parts.get_mut(first_part..).and_then(<[PassPart]>::last_mut) {
                 // Steps of no module belong to the part before them.
                 Some(part) if module.is_none() || part.module.is_none() || part.module == module => {
                     part.steps.end = i + 1;
                     part.module = part.module.or(module);
                 }
-                _ => parts.push(Part { steps: i..i + 1, module, ..whole.clone() }),
+                _ => parts.push(PassPart { steps: i..i + 1, module, ..whole.clone() }),
             }
         }
     }
@@ -265,7 +266,7 @@ fn parts_of(plan: &JobPlan, stage: &[u16], pass: PassKind, by_module: bool) -> V
 
 /// What DeepSpeed gathers in a micro-batch. Before a module it fetches what is not there. Then it prefetches parameters of later modules, until they are
 /// `prefetch_params` or `live_params` are there. After a module it frees it, unless it is used again within `reuse_params`.
-fn by_number_of_parameters(plan: &JobPlan, layout: &Layout, parts: &[Part]) -> Vec<Fetch> {
+fn by_number_of_parameters(plan: &JobPlan, layout: &Layout, parts: &[PassPart]) -> Vec<Fetch> {
     let rules = &layout.gathering;
     // The modules in the order of use: (key, parameters).
     let trace: Vec<((usize, Option<usize>), Held)> = parts
@@ -298,10 +299,10 @@ fn by_number_of_parameters(plan: &JobPlan, layout: &Layout, parts: &[Part]) -> V
             fetches.push(Fetch { at: i, needed: i, held: trace[i].1, modules: 1 });
         }
         next = next.max(i + 1);
-        let most = rules.live_params.saturating_sub(n_live).min(rules.prefetch_params);
-        let most = if layout.overlap_param { most } else { 0 };
+        let limit = rules.live_params.saturating_sub(n_live).min(rules.prefetch_params);
+        let limit = if layout.overlap_param { limit } else { 0 };
         let mut ahead = Fetch { at: i, needed: 0, held: Held::default(), modules: 0 };
-        while next < trace.len() && ahead.held.dense + ahead.held.expert < most {
+        while next < trace.len() && ahead.held.dense + ahead.held.expert < limit {
             if size(next) > 0 && !live.contains(&trace[next].0) {
                 if ahead.modules == 0 {
                     ahead.needed = next;
@@ -367,9 +368,57 @@ impl Units {
     }
 }
 
+/// Gradient communication of a bucket. Dense and expert parameters go to groups of their own.
+pub(super) fn reduce_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
+    let op = if layout.zero == 0 { CollectiveOp::AllReduce } else { CollectiveOp::ReduceScatter };
+    let bytes_per_grad = layout.bytes.grads as u64;
+    if layout.hybrid() {
+        // Each rank's shard is then summed over the ranks that hold the same shard.
+        let bytes = (held.dense + held.expert) * bytes_per_grad;
+        let shard = bytes.div_ceil(layout.shards() as u64);
+        let all = CollectiveOp::AllReduce;
+        return [
+            Comm { name: "grads", op, purpose: Purpose::Shard, bytes },
+            Comm { name: "replica-grads", op: all, purpose: Purpose::Replica, bytes: shard },
+        ];
+    }
+    [
+        Comm { name: "grads", op, purpose: Purpose::Data, bytes: held.dense * bytes_per_grad },
+        Comm { name: "expert-grads", op, purpose: Purpose::ExpertData, bytes: held.expert * bytes_per_grad },
+    ]
+}
+
+/// Parameter gathering of a bucket, see [`reduce_comms`].
+pub(super) fn gather_comms(layout: &Layout, held: &Held) -> [Comm; 2] {
+    let bytes_per_param = layout.bytes.params as u64;
+    if layout.hybrid() {
+        let params = |n: u64| Comm {
+            name: "params",
+            op: CollectiveOp::AllGather,
+            purpose: Purpose::Shard,
+            bytes: n * bytes_per_param,
+        };
+        return [params(held.dense), params(held.expert)];
+    }
+    [
+        Comm {
+            name: "params",
+            op: CollectiveOp::AllGather,
+            purpose: Purpose::Data,
+            bytes: held.dense * bytes_per_param,
+        },
+        Comm {
+            name: "expert-params",
+            op: CollectiveOp::AllGather,
+            purpose: Purpose::ExpertData,
+            bytes: held.expert * bytes_per_param,
+        },
+    ]
+}
+
 /// Time in ps of a collective over a list of tensors, one a rank, besides its messages: the host makes a view and a copy of each while the GPU waits.
 pub(super) fn list_ps(layout: &Layout, price: &Price) -> u64 {
-    let lists = layout.framework == Framework::DeepSpeed && layout.gathering.lists;
+    let lists = layout.gathers_by_module() && layout.gathering.lists;
     let per_operation_ps = layout.launch_ps.unwrap_or(price.machine.host_op_ps);
     if lists { u64::from(layout.shards()) * per_operation_ps } else { 0 }
 }
@@ -377,8 +426,8 @@ pub(super) fn list_ps(layout: &Layout, price: &Price) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::collective::CollectiveOp;
     use crate::compute::Kernel;
+    use crate::model::Framework;
     use crate::workload::training::plan::{LayerPlan, Module};
     use crate::workload::training::tests::layout;
     use crate::workload::training::{CommCost, KernelCost, Machine, RankPlacement, ServerSpan};
@@ -462,25 +511,25 @@ mod tests {
     fn fsdp_gathers_units_ahead_and_keeps_its_root() {
         let plan = plan();
         let l = sharded(Framework::Fsdp2);
-        let of = |ahead, unit_layers| {
+        let passes_with = |ahead, unit_layers| {
             let gathering = crate::model::Gathering { units_ahead: ahead, unit_layers, ..l.gathering };
             ShardedPasses::of_microbatch(&plan, &Layout { gathering, ..l.clone() }, &plan.stages[0])
         };
         // Parts 0 to 5 are the forward pass, 6 to 11 the backward pass, which begins with the head. The root unit is gathered once.
-        let one = of(1, 1);
+        let one = passes_with(1, 1);
         let forward = [(0, 0, 100), (0, 1, 100), (1, 2, 100), (2, 3, 100), (3, 4, 100)];
         let backward = [(6, 7, 100), (7, 8, 100), (8, 9, 100), (9, 10, 100)];
         assert_eq!(requests(&one), [forward.as_slice(), &backward].concat());
         assert_eq!(reduced(&one), [(7, 100), (8, 100), (9, 100), (10, 100), (11, 100)]);
-        let at = |passes: &ShardedPasses| requests(passes).iter().map(|f| f.0).collect::<Vec<usize>>();
-        assert_eq!(at(&of(0, 1)), [0, 1, 2, 3, 4, 7, 8, 9, 10]);
-        assert_eq!(at(&of(2, 1)), [0, 0, 0, 1, 2, 6, 6, 7, 8]);
+        let requested_at = |passes: &ShardedPasses| requests(passes).iter().map(|f| f.0).collect::<Vec<usize>>();
+        assert_eq!(requested_at(&passes_with(0, 1)), [0, 1, 2, 3, 4, 7, 8, 9, 10]);
+        assert_eq!(requested_at(&passes_with(2, 1)), [0, 0, 0, 1, 2, 6, 6, 7, 8]);
         // Two layers a unit.
-        let two = of(1, 2);
+        let two = passes_with(1, 2);
         assert_eq!(requests(&two), [(0, 0, 100), (0, 1, 200), (1, 3, 200), (6, 7, 200), (7, 9, 200)]);
         assert_eq!(reduced(&two), [(8, 200), (10, 200), (11, 100)]);
         // Three layers a unit leave one for the second.
-        assert_eq!(reduced(&of(1, 3)), [(7, 100), (10, 300), (11, 100)]);
+        assert_eq!(reduced(&passes_with(1, 3)), [(7, 100), (10, 300), (11, 100)]);
         let kept = Layout { zero: 2, ..l };
         let kept = ShardedPasses::of_microbatch(&plan, &kept, &plan.stages[0]);
         assert_eq!(requests(&kept), forward);
@@ -489,7 +538,7 @@ mod tests {
     #[test]
     fn deepspeed_fetches_modules_by_number_of_parameters() {
         let plan = plan();
-        let of = |prefetch, live, reuse| {
+        let passes_with = |prefetch, live, reuse| {
             let mut l = sharded(Framework::DeepSpeed);
             (l.gathering.prefetch_params, l.gathering.live_params, l.gathering.reuse_params) = (prefetch, live, reuse);
             let passes = ShardedPasses::of_microbatch(&plan, &l, &plan.stages[0]);
@@ -500,21 +549,27 @@ mod tests {
         let forward: Vec<u64> = [&[40][..], &[70, 20].repeat(4), &[60]].concat();
         let all: Vec<u64> = forward.iter().copied().chain(forward.iter().rev().copied()).collect();
         let needed = |passes: &ShardedPasses| requests(passes).iter().map(|f| (f.0 == f.1, f.2)).collect::<Vec<_>>();
-        assert_eq!(needed(&of(0, 1_000, 0)), all.iter().map(|&n| (true, n)).collect::<Vec<_>>());
+        assert_eq!(needed(&passes_with(0, 1_000, 0)), all.iter().map(|&n| (true, n)).collect::<Vec<_>>());
         // So they are with no parameters allowed to be live.
-        assert_eq!(needed(&of(50, 0, 0)), needed(&of(0, 1_000, 0)));
+        assert_eq!(needed(&passes_with(50, 0, 0)), needed(&passes_with(0, 1_000, 0)));
         // Modules are prefetched until 50 parameters are: 70, and 20 with the 70 after it. While the third layer
         // runs, prefetching passes the backward uses of the head and of two layers, which are there, so these stay.
-        let ahead = of(50, 1_000, 0);
+        let ahead = passes_with(50, 1_000, 0);
         let first = [(0, 0, 40), (0, 1, 70), (1, 2, 90), (2, 4, 90), (3, 4, 0)];
         assert_eq!(requests(&ahead)[..3], first[..3]);
         assert!(requests(&ahead)[1..].iter().all(|f| f.0 < f.1), "{:?}", requests(&ahead));
         assert_eq!(ahead.fetches.iter().map(|f| f.held.dense).sum::<u64>(), 2 * (40 + 2 * 90) + 2 * 90 + 60);
         // With a long distance of reuse nothing is gathered twice.
-        assert_eq!(of(50, 1_000, 1_000).fetches.iter().map(|f| f.held.dense).sum::<u64>(), 40 + 4 * 90 + 60);
+        assert_eq!(passes_with(50, 1_000, 1_000).fetches.iter().map(|f| f.held.dense).sum::<u64>(), 40 + 4 * 90 + 60);
         // Within 100 parameters the head is used again, within 200 the last layer is, too.
-        assert_eq!(of(0, 1_000, 100).fetches.iter().map(|f| f.held.dense).sum::<u64>(), 2 * (40 + 4 * 90) + 60);
-        assert_eq!(of(0, 1_000, 200).fetches.iter().map(|f| f.held.dense).sum::<u64>(), 2 * (40 + 3 * 90) + 90 + 60);
+        assert_eq!(
+            passes_with(0, 1_000, 100).fetches.iter().map(|f| f.held.dense).sum::<u64>(),
+            2 * (40 + 4 * 90) + 60
+        );
+        assert_eq!(
+            passes_with(0, 1_000, 200).fetches.iter().map(|f| f.held.dense).sum::<u64>(),
+            2 * (40 + 3 * 90) + 90 + 60
+        );
         // Each module is reduced when its gradients are there, with a layer's 10 other parameters after its last module.
         let each = [(10, 60), (11, 20), (12, 80), (13, 20), (14, 80), (15, 20), (16, 80), (17, 20), (18, 80), (19, 40)];
         assert_eq!(reduced(&ahead), each);
