@@ -537,3 +537,32 @@ fn windows_and_further_tokens_change_an_iteration() {
     // More than a layer: the logits come once more.
     assert!(one - all > all / 9, "{one} {all}");
 }
+
+/// Interleaved, gradients of a model chunk are reduced when its last micro-batch is done, beside the passes of the chunk before it.
+#[test]
+fn gradients_of_later_chunks_are_reduced_beside_the_passes_of_earlier_ones() {
+    let model = Model::named("gpt3-13b").unwrap();
+    let plain = Plain { free_communication: false };
+    let dp_ps = |overlap_grad, align_grad_reduce| {
+        let l = Layout {
+            pp: 2,
+            vpp: 2,
+            dp: 2,
+            global_batch: 8,
+            overlap_grad,
+            align_grad_reduce,
+            bucket_bytes: 1 << 50,
+            ..layout()
+        };
+        evaluate(&model, &l, &machine(&plain)).unwrap().dp
+    };
+    // Rank 0 ends last. Its second chunk is ten layers, whose gradients of four bytes take 10 ps a byte and a microsecond. Two passes follow its last one, and
+    // each takes longer than that, so nothing of it is left.
+    let hidden = 5120u64;
+    let layer = 12 * hidden * hidden + 13 * hidden;
+    let second_chunk = 1_000_000 + 10 * layer * 4 * 10;
+    let together = dp_ps(false, true);
+    // Times of passes are rounded to picoseconds.
+    assert!((together - dp_ps(true, true)).abs_diff(second_chunk) < 100);
+    assert!((together - dp_ps(true, false)).abs_diff(second_chunk) < 100);
+}
