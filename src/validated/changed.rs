@@ -72,6 +72,7 @@ fn program_otherwise(program: &ProgramSpec, note: &mut impl FnMut(bool, &'static
             // No measured training of a class had such kernels by a key of its own.
             note(t.dispatcher.is_some(), "dispatcher of experts");
             note(t.schedule.splits_backward(), "split backward passes");
+            note(t.list_collectives, "collectives over lists");
         }
         Source::Collective { .. } => {
             let c = &program.communication;

@@ -21,7 +21,7 @@ overlap_param = true
 launch_us = 0.0
 global_batch = 16
 [axes]
-"workload.schedule" = ["1f1b", "zb-h1", "zb-v", "v-half", "v-min"]
+"workload.schedule" = ["1f1b", "zb-h1", "zb-v", "v-half", "v-min", "dualpipe"]
 "#;
 
 #[test]
@@ -43,10 +43,12 @@ fn split_backward_passes_are_faster_and_have_the_same_bytes_always() {
     let time = column("off", "iteration_time_ns");
     assert_eq!(column("exact", "iteration_time_ns"), time);
     assert_eq!(column("exact", "packet_hops"), column("off", "packet_hops"));
-    let [whole, h1, v, half, min] = time[..] else { panic!("{time:?}") };
+    let [whole, h1, v, half, min, dual] = time[..] else { panic!("{time:?}") };
     assert!(v < h1 && h1 < whole && half < whole && v < half && half < min, "{time:?}");
+    // Two copies of the parameters: on this slow network it takes longer to reduce their gradients than the bubble was.
+    assert!(dual > whole, "{time:?}");
     let memory = column("off", "peak_memory_bytes");
-    assert!(memory[3] < memory[0] && memory[4] < memory[3], "{memory:?}");
+    assert!(memory[3] < memory[0] && memory[4] < memory[3] && memory[5] > memory[0], "{memory:?}");
     // Shards of the same sweep, merged.
     for shard in ["0/2", "1/2"] {
         run(&format!("part{}", &shard[..1]), &["--shard", shard]);
@@ -70,8 +72,21 @@ fn what_a_schedule_cannot_be_combined_with_is_refused() {
         ),
         (&["workload.offload_layers=1"], "it must be 0 with schedule \"zb-v\""),
         (&["workload.pp=8", "workload.dp=1", "workload.global_batch=8", "workload.tp=2"], "fits"),
+        (&["workload.defer_embedding_wgrad=true"], "with a pipeline (workload.pp above 1) and schedule \"1f1b\""),
+        (&["workload.schedule=1f1b", "workload.defer_embedding_wgrad=true"], "fits"),
         (&["workload.schedule=zb"], "did you mean \"zb-"),
-        (&["workload.schedule=dualpipe"], "not available in this version"),
+        (&["workload.schedule=dualpipe-v"], "not available in this version"),
+        (&["workload.schedule=dualpipe", "workload.global_batch=4"], "is even and at least 2 x pp ="),
+        (
+            &[
+                "workload.schedule=dualpipe",
+                "workload.pp=3",
+                "workload.dp=1",
+                "cluster.gpus=6",
+                "workload.global_batch=6",
+            ],
+            "even with schedule \"dualpipe\"",
+        ),
         (
             &["workload.schedule=v-half", "workload.pp=16", "workload.tp=1", "workload.dp=1"],
             "each of the pp x vpp = 32",
@@ -125,4 +140,41 @@ precision = "fp8"
     assert!(recipe[1] != plain[1] && other[1] != recipe[1], "{recipe:?} {plain:?} {other:?}");
     let ran = folder.run(&["run", "unknown.toml", "--out", "o", "--quiet"]);
     assert!(ran.code != 0 && ran.stderr.contains("did you mean \"megatron-bridge-26.06\""), "{}", ran.stderr);
+}
+
+#[test]
+fn sharded_parameters_are_gathered_as_keys_say() {
+    let text = r#"
+name = "sharded"
+[base]
+cluster = { gpus = 16, server = "dgx-a100" }
+[base.workload]
+kind = "model"
+model = "gpt3-1.7b"
+recompute = "full"
+microbatch = 2
+analytic = "all"
+"#;
+    let folder = Folder::new(&[("s.toml", text)]);
+    let time = |set: &[&str]| -> f64 {
+        let out = set.join("+").replace(['=', '.'], "_");
+        let mut args = vec!["run", "s.toml", "--out", &out, "--quiet"];
+        set.iter().for_each(|s| args.extend(["--set", s]));
+        let ran = folder.run(&args);
+        assert_eq!(ran.code, 0, "{set:?}: {}", ran.stderr);
+        folder.column(&format!("{out}/results.csv"), "iteration_time_ns")[0].parse().unwrap()
+    };
+    let zero3 = |set: &[&str]| time(&[&["workload.framework=deepspeed", "workload.zero=3"], set].concat());
+    let default = zero3(&[]);
+    let at_once = zero3(&["workload.prefetch_mparams=0", "workload.reuse_mparams=0"]);
+    assert_eq!(zero3(&["workload.live_mparams=0", "workload.reuse_mparams=0"]), at_once);
+    assert!(default < at_once, "{default} {at_once}");
+    let lists = zero3(&["workload.list_collectives=true"]);
+    assert!(lists > default);
+    assert_eq!(time(&["workload.recipe=deepspeed-0.3"]), lists);
+    let fsdp = |set: &[&str]| time(&[&["workload.framework=fsdp2"], set].concat());
+    let ahead = fsdp(&[]);
+    assert!(ahead < fsdp(&["workload.gather_ahead=0"]));
+    assert!(ahead >= fsdp(&["workload.gather_ahead=3"]));
+    assert!(ahead != fsdp(&["workload.unit_layers=4"]));
 }

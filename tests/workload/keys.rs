@@ -67,6 +67,20 @@ fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
         (KeyId::Framework, "fsdp2"),
         (KeyId::Dp, "16"),
     ]);
+    all.push(vec![
+        (KeyId::WorkloadKind, "model"),
+        (KeyId::Model, "llama3-8b"),
+        (KeyId::Framework, "deepspeed"),
+        (KeyId::Zero, "3"),
+        (KeyId::Dp, "16"),
+    ]);
+    all.push(vec![
+        (KeyId::WorkloadKind, "model"),
+        (KeyId::Model, "llama3-8b"),
+        (KeyId::Pp, "4"),
+        (KeyId::Dp, "4"),
+        (KeyId::OverlapGrad, "true"),
+    ]);
     all.push([MODEL, &[(KeyId::Kernels, "k.csv")]].concat());
     all.push([MODEL, &[(KeyId::Classes, "first,1")]].concat());
     all.push([MODEL, &[(KeyId::SequenceParallel, "false")]].concat());

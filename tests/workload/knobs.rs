@@ -79,6 +79,10 @@ const SLOWED: &[&str] = &["workload.overlap_grad=true", "workload.bucket_mb=4", 
 const JITTER: &[&str] = &["workload.compute_jitter=0.1"];
 const OVERLAP: &[&str] = &["workload.overlap_grad=true", "workload.bucket_mb=4"];
 
+const FSDP: &[&str] = &["workload.framework=fsdp2", "workload.tp=1", "workload.pp=1", "workload.dp=4"];
+const LISTS: &[&str] = &["workload.framework=deepspeed", "workload.pp=1", "workload.zero=3", "workload.launch_us=50"];
+const ZERO_3: &[&str] = &["workload.framework=deepspeed", "workload.pp=1", "workload.zero=3"];
+
 /// All eight GPUs of requests that are served.
 const ONE_INSTANCE: &[&str] = &["workload.tp=8"];
 
@@ -136,6 +140,7 @@ const KNOBS: &[Knob] = &[
     ("workload.schedule", "dense", &[], "zb-h1"),
     ("workload.schedule", "dense", &["workload.schedule=zb-v"], "zb-h1"),
     ("workload.schedule", "dense", &["workload.schedule=zb-v", "workload.global_batch=16"], "v-half"),
+    ("workload.schedule", "dense", &["workload.global_batch=16"], "dualpipe"),
     ("workload.schedule", "dense", &["workload.schedule=v-half", "workload.global_batch=16"], "v-min"),
     ("workload.microbatch", "dense", &[], "2"),
     ("workload.global_batch", "dense", &[], "16"),
@@ -191,6 +196,14 @@ const KNOBS: &[Knob] = &[
     ("workload.overlap_grad", "dense", &["workload.bucket_mb=2"], "true"),
     ("workload.overlap_param", "dense", &["workload.zero=1", "workload.overlap_grad=true"], "true"),
     ("workload.overlap_param", "dense", &["workload.zero=1"], "true"),
+    ("workload.align_grad_reduce", "dense", &["workload.overlap_grad=true", "workload.bucket_mb=4"], "false"),
+    ("workload.defer_embedding_wgrad", "dense", &[], "true"),
+    ("workload.gather_ahead", "dense", FSDP, "0"),
+    ("workload.unit_layers", "dense", FSDP, "2"),
+    ("workload.prefetch_mparams", "dense", ZERO_3, "0"),
+    ("workload.live_mparams", "dense", ZERO_3, "0"),
+    ("workload.reuse_mparams", "dense", ZERO_3, "0"),
+    ("workload.list_collectives", "dense", LISTS, "true"),
     ("workload.tp_overlap_pieces", "dense", &[], "2"),
     ("workload.overlap_ep", "experts", &["workload.ep=2"], "true"),
     ("workload.overlap_p2p", "dense", &[], "true"),

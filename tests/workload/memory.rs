@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use hyperfold_llm::memory::{MemoryOptions, estimate, layer_activations, timeline};
 use hyperfold_llm::model::{
-    CudaGraph, ElementBytes, Framework, Layout, Model, PipelineSchedule, Precision, Recompute, RecomputeModules,
-    hardware_flops, model_flops, parameters,
+    CudaGraph, ElementBytes, Framework, Gathering, Layout, Model, PipelineSchedule, Precision, Recompute,
+    RecomputeModules, hardware_flops, model_flops, parameters,
 };
 
 fn layout() -> Layout {
@@ -42,6 +42,9 @@ fn layout() -> Layout {
         loss_metrics: 0,
         offload_layers: 0,
         fused_optimizer: true,
+        align_grad_reduce: true,
+        defer_embedding_wgrad: false,
+        gathering: Gathering::DEFAULT,
         overlap_grad: false,
         overlap_param: false,
         tp_overlap_pieces: 1,

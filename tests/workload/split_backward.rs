@@ -121,3 +121,62 @@ fn split_backward_passes_shorten_the_iteration_and_both_estimates_agree() {
     assert!(v.iteration < h1.iteration && h1.iteration < whole.iteration, "{v:?} {h1:?} {whole:?}");
     assert!(v.bubble < h1.bubble && h1.bubble < whole.bubble);
 }
+
+/// Micro-batches from both ends, and two copies of the parameters: what one pipeline computes and sends stays, and twice as many gradients are reduced.
+#[test]
+fn dualpipe_moves_work_and_reduces_two_copies() {
+    for pp in [2, 4, 8] {
+        for (overlap_grad, zero) in [(false, 0), (true, 0), (true, 1)] {
+            for dp in [1, 2] {
+                let l = Layout { tp: 4, pp, dp, overlap_grad, zero, global_batch: 16 * dp, ..layout() };
+                let dual = Layout { schedule: PipelineSchedule::DualPipe, vpp: 2, overlap_p2p: true, ..l.clone() };
+                let context = format!("{pp} {dp} {overlap_grad} {zero}");
+                let w = graph("gpt3-13b", &dual);
+                let whole = graph("gpt3-13b", &Layout { overlap_p2p: true, ..l });
+                let (split, once) = (kernel_ps(&w), kernel_ps(&whole));
+                assert!(split.abs_diff(once) * 1_000_000 < once, "{context}: {split} {once}");
+                let message = 2048 * 5120 * 2;
+                assert_eq!(total(&w, Dim::Pp, None), 2 * (pp - 1) as u128 * 16 * message * 4 * dp as u128, "{context}");
+                // The groups of gradients have both copies of each of the dp replicas.
+                let n = 2 * dp as u128 * params("gpt3-13b", 4, 1, 2048);
+                let reduced = |op| total(&w, Dim::Dp, Some(op));
+                match zero {
+                    0 => assert_eq!(reduced(CollectiveOp::AllReduce), n * 4, "{context}"),
+                    _ => {
+                        assert_eq!(reduced(CollectiveOp::ReduceScatter), n * 4, "{context}");
+                        assert_eq!(reduced(CollectiveOp::AllGather), n * 2, "{context}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn dualpipe_shortens_the_iteration_and_both_estimates_agree() {
+    let model = Model::named("gpt3-13b").unwrap();
+    let plain = Plain { free_communication: true };
+    let base = Layout { pp: 4, global_batch: 16, ..layout() };
+    let dual = Layout { schedule: PipelineSchedule::DualPipe, vpp: 2, overlap_p2p: true, ..base.clone() };
+    let (one, other) = (evaluate(&model, &base, &machine(&plain)), evaluate(&model, &dual, &machine(&plain)));
+    let (whole, dual) = (one.unwrap(), other.unwrap());
+    assert!(dual.iteration < whole.iteration && dual.bubble < whole.bubble, "{dual:?} {whole:?}");
+}
+
+/// Gradients of the output matrix are computed after all passes of the last stage, each once, and are reduced after that.
+#[test]
+fn deferred_gradients_of_the_output_matrix_come_last() {
+    for (vpp, overlap_grad) in [(1, false), (1, true), (5, true)] {
+        let l = Layout { tp: 4, pp: 4, dp: 2, vpp, overlap_grad, global_batch: 16, ..layout() };
+        let deferred = Layout { defer_embedding_wgrad: true, ..l.clone() };
+        let (w, whole) = (graph("gpt3-13b", &deferred), graph("gpt3-13b", &l));
+        assert_eq!(kernel_ps(&w), kernel_ps(&whole), "{vpp} {overlap_grad}");
+        let last = &w.programs[3];
+        let at: Vec<usize> = (0..last.ops.len()).filter(|&i| &w.names[last.ops[i].name] == "logits-weights").collect();
+        assert_eq!(at.len(), 8, "{vpp} {overlap_grad}");
+        let position = |name: &str| last.ops.iter().rposition(|op| &w.names[op.name] == name).unwrap();
+        assert!(at[0] > position("attention") && at[7] < position("grads"), "{vpp} {overlap_grad}");
+        let first = |p: usize| w.programs[p].ops.iter().any(|op| &w.names[op.name] == "logits-weights");
+        assert!(!first(0) && !first(2));
+    }
+}

@@ -2,7 +2,7 @@
 
 use hyperfold_llm::collective::CollectiveOp;
 use hyperfold_llm::compute::Kernel;
-use hyperfold_llm::model::{Framework, Layout, Model, PipelineSchedule, Precision, Recompute, parameters};
+use hyperfold_llm::model::{Framework, Gathering, Layout, Model, PipelineSchedule, Precision, Recompute, parameters};
 use hyperfold_llm::workload::program::{Dim, OpKind, Workload};
 use hyperfold_llm::workload::training::{CommCost, KernelCost, Machine, ServerSpan, evaluate, generate};
 
@@ -187,13 +187,17 @@ fn gathered_and_scattered(layout: &Layout) -> [u128; 2] {
 #[test]
 fn sharded_parameters_and_gradients_follow_the_formula() {
     let n = params("gpt3-13b", 1, 1, 2048);
-    // Parameters are gathered for each pass of each of two micro-batches, gradients scattered after each, on eight ranks.
-    for (framework, zero, gathers, scatters) in [
-        (Framework::DeepSpeed, 1, 1, 1),
-        (Framework::DeepSpeed, 2, 1, 2),
-        (Framework::DeepSpeed, 3, 4, 2),
-        (Framework::Fsdp, 2, 2, 2),
-        (Framework::Fsdp, 3, 4, 2),
+    // Vectors of 40 layers (norms and biases), and what is outside the layers.
+    let (hidden, seq, words) = (5120u128, 2048u128, 51_200u128);
+    let (vectors, ends) = (40 * (4 * hidden + 9 * hidden), (words + seq + 2) * hidden);
+    // Parameters are gathered for each pass of each of two micro-batches, gradients scattered after each, on eight ranks. FSDP keeps what is outside the layers
+    // for the backward pass. DeepSpeed's ZeRO-3 does not gather the layers' vectors.
+    for (framework, zero, gathered, scatters) in [
+        (Framework::DeepSpeed, 1, n, 1),
+        (Framework::DeepSpeed, 2, n, 2),
+        (Framework::DeepSpeed, 3, 4 * (n - vectors), 2),
+        (Framework::Fsdp, 2, 2 * n, 2),
+        (Framework::Fsdp, 3, 4 * n - 2 * ends, 2),
     ] {
         for overlap in [false, true] {
             let l = Layout {
@@ -203,9 +207,10 @@ fn sharded_parameters_and_gradients_follow_the_formula() {
                 zero,
                 overlap_grad: overlap,
                 overlap_param: overlap,
+                gathering: Gathering { reuse_params: 0, prefetch_params: 0, ..Gathering::DEFAULT },
                 ..layout()
             };
-            let moved = [gathers * n * 2 * 8, scatters * n * 4 * 8];
+            let moved = [gathered * 2 * 8, scatters * n * 4 * 8];
             assert_eq!(gathered_and_scattered(&l), moved, "{framework:?} {zero} {overlap}");
         }
     }
@@ -297,7 +302,9 @@ fn hybrid_shards_are_gathered_in_their_group_and_reduced_over_copies() {
     let l = Layout { dp: 8, global_batch: 8, framework: Framework::Fsdp2, zero: 3, shard_ranks: 4, ..layout() };
     let w = graph("gpt3-13b", &l);
     let of = |op| total(&w, Dim::Dp, Some(op));
-    assert_eq!(of(CollectiveOp::AllGather), 2 * n * 2 * 8);
+    // What is outside the layers stays for the backward pass.
+    let ends = (51_200 + 2048 + 2) * 5120;
+    assert_eq!(of(CollectiveOp::AllGather), (2 * n - ends) * 2 * 8);
     assert_eq!(of(CollectiveOp::ReduceScatter), n * 4 * 8);
     // A quarter of the gradients is summed over the two that hold the same.
     assert!(of(CollectiveOp::AllReduce).abs_diff(n * 8) < 8 * 100);
@@ -529,4 +536,33 @@ fn windows_and_further_tokens_change_an_iteration() {
     assert_eq!(two - one, one - all);
     // More than a layer: the logits come once more.
     assert!(one - all > all / 9, "{one} {all}");
+}
+
+/// Interleaved, gradients of a model chunk are reduced when its last micro-batch is done, beside the passes of the chunk before it.
+#[test]
+fn gradients_of_later_chunks_are_reduced_beside_the_passes_of_earlier_ones() {
+    let model = Model::named("gpt3-13b").unwrap();
+    let plain = Plain { free_communication: false };
+    let dp_ps = |overlap_grad, align_grad_reduce| {
+        let l = Layout {
+            pp: 2,
+            vpp: 2,
+            dp: 2,
+            global_batch: 8,
+            overlap_grad,
+            align_grad_reduce,
+            bucket_bytes: 1 << 50,
+            ..layout()
+        };
+        evaluate(&model, &l, &machine(&plain)).unwrap().dp
+    };
+    // Rank 0 ends last. Its second chunk is ten layers, whose gradients of four bytes take 10 ps a byte and a microsecond. Two passes follow its last one, and
+    // each takes longer than that, so nothing of it is left.
+    let hidden = 5120u64;
+    let layer = 12 * hidden * hidden + 13 * hidden;
+    let second_chunk = 1_000_000 + 10 * layer * 4 * 10;
+    let together = dp_ps(false, true);
+    // Times of passes are rounded to picoseconds.
+    assert!((together - dp_ps(true, true)).abs_diff(second_chunk) < 100);
+    assert!((together - dp_ps(true, false)).abs_diff(second_chunk) < 100);
 }

@@ -325,6 +325,18 @@ pub(super) fn messages(v: &Values) -> bool {
 pub(super) fn degree(v: &Values, key: KeyId) -> bool {
     model(v) && v.int(key) > 1
 }
+/// Whether it is a pipeline of Megatron whose stages may reduce gradients together.
+pub(super) fn aligns(v: &Values) -> bool {
+    pipelined(v) && sharded_data(v) && v.is(KeyId::Framework, "megatron") && !ScheduleChoice::of(v).splits_backward()
+}
+/// Whether PyTorch's FSDP shards the model.
+pub(super) fn fsdp(v: &Values) -> bool {
+    sharded_data(v) && (v.is(KeyId::Framework, "fsdp") || v.is(KeyId::Framework, "fsdp2"))
+}
+/// Whether DeepSpeed shards parameters.
+pub(super) fn zero_3(v: &Values) -> bool {
+    sharded_data(v) && v.is(KeyId::Framework, "deepspeed") && v.int(KeyId::Zero) == 3
+}
 pub(super) fn pipelined(v: &Values) -> bool {
     degree(v, KeyId::Pp)
 }
@@ -334,7 +346,7 @@ pub(super) fn split_backward(v: &Values) -> bool {
 }
 /// Whether there are several replicas, so that gradients are reduced and state may be sharded. Context parallel ranks hold replicas too.
 pub(super) fn sharded_data(v: &Values) -> bool {
-    degree(v, KeyId::Dp) || degree(v, KeyId::Cp)
+    degree(v, KeyId::Dp) || degree(v, KeyId::Cp) || (pipelined(v) && v.is(KeyId::Schedule, "dualpipe"))
 }
 /// Whether several degrees are above 1. With at most one, every order numbers ranks alike.
 pub(super) fn several_degrees(v: &Values) -> bool {

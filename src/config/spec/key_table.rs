@@ -232,8 +232,8 @@ macro_rules! for_each_key {
             Ep "workload.ep" int(1, COUNT), D::Int(1), transformer, "expert parallel degree, over data parallel ranks; instances of inference that share experts go step by step together";
             Etp "workload.etp" int(0, COUNT), D::Int(0), |v| transformer(v) && degree(v, KeyId::Tp), "tensor parallel degree of routed experts: 1, so that experts are spread over tensor parallel ranks as well (ep divides tp x dp x cp), or tp; 0: tp";
             Vpp "workload.vpp" int(1, COUNT), D::Int(1), |v| pipelined(v) && v.is(KeyId::Schedule, "1f1b"), "virtual stages of a pipeline rank: interleaved 1F1B where above 1";
-            Schedule "workload.schedule" one_of(&["1f1b", "gpipe", "zb-h1", "zb-v", "v-half", "v-min"], &["dualpipe", "dualpipe-v"]), D::Choice("1f1b"), |v| pipelined(v) || split_backward(v),
-                "order of micro-batches on a pipeline; the last four split backward passes into gradients of inputs and of weights, and the last three fold the pipeline into a V of two virtual stages a rank: [schedules](../how-to/training-jobs.md#pipeline-schedules)";
+            Schedule "workload.schedule" one_of(&["1f1b", "gpipe", "zb-h1", "zb-v", "v-half", "v-min", "dualpipe"], &["dualpipe-v"]), D::Choice("1f1b"), |v| pipelined(v) || split_backward(v),
+                "order of micro-batches on a pipeline; zb-h1, zb-v, v-half and v-min split backward passes into gradients of inputs and of weights; the latter three fold the pipeline into a V of two virtual stages a rank; dualpipe feeds it from both ends and holds the parameters twice: [schedules](../how-to/training-jobs.md#pipeline-schedules)";
             Microbatch "workload.microbatch" int(1, COUNT), D::Int(1), model, "samples of a micro-batch";
             GlobalBatch "workload.global_batch" int(0, 1 << 30), D::Derived(derive::global_batch, "microbatch * dp * pp"), model,
                 "samples of an iteration over all data parallel ranks; 0 is the default";
@@ -248,7 +248,7 @@ macro_rules! for_each_key {
                 "layers of each virtual stage, from its first, that are computed again; the others keep everything (Megatron's recompute_method of block, with recompute_num_layers); 0: all";
             Zero "workload.zero" int(0, 3), D::Derived(derive::zero, "3 with fsdp and fsdp2, or 2 with a pipeline, 1 with deepspeed, else 0"), sharded_data,
                 "ZeRO stage: what is sharded over data parallel ranks; 1 is Megatron's distributed optimizer. FSDP on a pipeline: with 2 parameters stay once they are gathered, with 3 a forward pass frees them";
-            ShardRanks "workload.shard_ranks" int(0, COUNT), D::Int(0), |v| sharded_data(v) && (v.is(KeyId::Framework, "fsdp") || v.is(KeyId::Framework, "fsdp2")),
+            ShardRanks "workload.shard_ranks" int(0, COUNT), D::Int(0), fsdp,
                 "ranks over which FSDP shards, neighbours in the order of ranks, such as those of a server; their copies reduce gradients with each other (hybrid sharding, HSDP); 0: all data parallel ranks";
             ParamBytes "workload.param_bytes" int(1, 8), D::Int(2), model, "bytes of a parameter in computation";
             GradBytes "workload.grad_bytes" int(1, 8), D::Derived(derive::grad_bytes, "4 with megatron, else param_bytes"), model, "bytes of a gradient as it is accumulated and reduced";
@@ -275,8 +275,21 @@ macro_rules! for_each_key {
             OffloadLayers "workload.offload_layers" int(0, COUNT), D::Int(0), model, "layers of a pipeline rank whose activations wait in the host's memory for the backward pass";
             FusedOptimizer "workload.fused_optimizer" KeyKind::Bool, D::Bool(true), model, "the optimizer's step is one kernel; else a loop of PyTorch's operations, which touches its state several times";
             OverlapGrad "workload.overlap_grad" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), sharded_data, "gradients are reduced during the backward pass";
+            AlignGradReduce "workload.align_grad_reduce" KeyKind::Bool, D::Bool(true), |v| aligns(v) && v.bool(KeyId::OverlapGrad),
+                "stages of Megatron's pipelines begin to reduce gradients together, so that they are slowed down at the same time; else each does when it has them";
+            DeferEmbeddingWgrad "workload.defer_embedding_wgrad" KeyKind::Bool, D::Bool(false), |v| pipelined(v) || (model(v) && v.bool(KeyId::DeferEmbeddingWgrad)),
+                "gradients of the output matrix are computed after all passes, while the pipeline drains (Megatron's defer_embedding_wgrad_compute); logits of all micro-batches stay until then";
             OverlapParam "workload.overlap_param" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), |v| sharded_data(v) && v.int(KeyId::Zero) > 0,
                 "parameters are gathered during the forward pass";
+            GatherAhead "workload.gather_ahead" int(0, 64), D::Int(1), |v| fsdp(v) && v.bool(KeyId::OverlapParam),
+                "units of FSDP whose parameters are gathered before they are needed: 1 is FSDP2's own prefetch, and two gatherings at a time of FSDP's limit_all_gathers; each takes memory of a unit";
+            UnitLayers "workload.unit_layers" int(1, 1 << 16), D::Int(1), fsdp, "layers of a unit of FSDP, whose parameters are gathered and whose gradients are reduced together";
+            PrefetchMparams "workload.prefetch_mparams" stepped(0.0, 1e9, 0.000_001), D::Float(50.0), |v| zero_3(v) && v.bool(KeyId::OverlapParam),
+                "DeepSpeed's stage3_prefetch_bucket_size: parameters that are asked for before their module needs them, units of 10^6; 0: none";
+            LiveMparams "workload.live_mparams" stepped(0.0, 1e9, 0.000_001), D::Float(1000.0), zero_3, "DeepSpeed's stage3_max_live_parameters: it prefetches nothing while so many parameters are gathered, units of 10^6";
+            ReuseMparams "workload.reuse_mparams" stepped(0.0, 1e9, 0.000_001), D::Float(1000.0), zero_3, "DeepSpeed's stage3_max_reuse_distance: parameters stay that are used again before so many others, units of 10^6";
+            ListCollectives "workload.list_collectives" KeyKind::Bool, D::Bool(false), zero_3,
+                "ZeRO-3 gathers and reduces lists of tensors, one a rank, which the host makes while the GPU waits, as DeepSpeed up to 0.5.4";
             TpOverlapPieces "workload.tp_overlap_pieces" int(1, 64), D::Int(1), |v| degree(v, KeyId::Tp),
                 "pieces that a matrix product and its tensor parallel communication are split into to run side by side; 1: one after the other";
             OverlapEp "workload.overlap_ep" KeyKind::Bool, D::Bool(false), |v| transformer(v) && degree(v, KeyId::Ep), "tokens go to experts and back while another micro-batch computes, as with Megatron's overlap_moe_expert_parallel_comm; needs vpp above 1 where pp is";

@@ -20,6 +20,8 @@ pub enum ScheduleChoice {
     VHalf,
     /// Split backward passes in the shape of a V, with about a third of the memory of 1F1B.
     VMin,
+    /// Micro-batches from both ends, and two copies of the parameters.
+    DualPipe,
 }
 
 impl ScheduleChoice {
@@ -31,11 +33,12 @@ impl ScheduleChoice {
             "zb-v" => ScheduleChoice::ZbV,
             "v-half" => ScheduleChoice::VHalf,
             "v-min" => ScheduleChoice::VMin,
+            "dualpipe" => ScheduleChoice::DualPipe,
             _ => ScheduleChoice::OneFOneB,
         }
     }
 
-    /// Whether a backward pass is two: gradients of inputs, and later gradients of weights.
+    /// Whether backward passes, or some of them, are two: gradients of inputs, and later gradients of weights.
     pub fn splits_backward(self) -> bool {
         !matches!(self, ScheduleChoice::OneFOneB | ScheduleChoice::GPipe)
     }

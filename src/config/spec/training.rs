@@ -91,6 +91,22 @@ pub struct Training {
     pub overlap_grad: bool,
     /// Whether `workload.overlap_param` is on.
     pub overlap_param: bool,
+    /// Whether `workload.align_grad_reduce` is on.
+    pub align_grad_reduce: bool,
+    /// Whether `workload.defer_embedding_wgrad` is on.
+    pub defer_embedding_wgrad: bool,
+    /// Value of `workload.gather_ahead`.
+    pub gather_ahead: u32,
+    /// Value of `workload.unit_layers`.
+    pub unit_layers: u32,
+    /// Value of `workload.prefetch_mparams`, in parameters.
+    pub prefetch_params: u64,
+    /// Value of `workload.live_mparams`, in parameters.
+    pub live_params: u64,
+    /// Value of `workload.reuse_mparams`, in parameters.
+    pub reuse_params: u64,
+    /// Whether `workload.list_collectives` is on.
+    pub list_collectives: bool,
     /// Value of `workload.tp_overlap_pieces`.
     pub tp_overlap_pieces: u32,
     /// Whether `workload.overlap_ep` is on.
@@ -287,7 +303,7 @@ impl Training {
             cp: u32_of(KeyId::Cp),
             vpp: match schedule {
                 ScheduleChoice::OneFOneB if v.int(KeyId::Pp) > 1 => u32_of(KeyId::Vpp),
-                ScheduleChoice::ZbV | ScheduleChoice::VHalf | ScheduleChoice::VMin => 2,
+                ScheduleChoice::ZbV | ScheduleChoice::VHalf | ScheduleChoice::VMin | ScheduleChoice::DualPipe => 2,
                 ScheduleChoice::OneFOneB | ScheduleChoice::GPipe | ScheduleChoice::ZbH1 => 1,
             },
             microbatch: u32_of(KeyId::Microbatch),
@@ -332,6 +348,14 @@ impl Training {
             fused_optimizer: v.bool(KeyId::FusedOptimizer),
             overlap_grad: v.bool(KeyId::OverlapGrad),
             overlap_param: v.bool(KeyId::OverlapParam),
+            align_grad_reduce: v.bool(KeyId::AlignGradReduce),
+            defer_embedding_wgrad: v.bool(KeyId::DeferEmbeddingWgrad),
+            gather_ahead: u32_of(KeyId::GatherAhead),
+            unit_layers: u32_of(KeyId::UnitLayers),
+            prefetch_params: scaled(v.float(KeyId::PrefetchMparams), 1e6),
+            live_params: scaled(v.float(KeyId::LiveMparams), 1e6),
+            reuse_params: scaled(v.float(KeyId::ReuseMparams), 1e6),
+            list_collectives: v.bool(KeyId::ListCollectives),
             tp_overlap_pieces: u32_of(KeyId::TpOverlapPieces),
             overlap_ep: v.bool(KeyId::OverlapEp),
             overlap_p2p: v.bool(KeyId::OverlapP2p),

@@ -33,8 +33,11 @@ impl Pipeline {
     /// Describes the pipeline of a program. `None`: it has no steady phase of pairs, or the job is short.
     fn of(program: &ProgramSpec) -> Option<Pipeline> {
         let Source::Model(training) = &program.source else { return None };
-        // Kernels that vary at random never repeat. GPipe has no pairs: it keeps the activations of all micro-batches, so there are never many.
-        if program.compute.jitter_ppm > 0 || training.schedule != ScheduleChoice::OneFOneB {
+        // Kernels that vary at random never repeat. What is deferred to the end grows with the micro-batches. GPipe has no pairs: it keeps the activations of all micro-batches, so there are never many.
+        if program.compute.jitter_ppm > 0
+            || training.schedule != ScheduleChoice::OneFOneB
+            || training.defer_embedding_wgrad
+        {
             return None;
         }
         let microbatches = microbatches(training)?;

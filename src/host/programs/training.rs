@@ -10,7 +10,7 @@ use hyperfold_llm::collective::ExpertDispatcher;
 use hyperfold_llm::compute::{self, Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase, with_attention};
 use hyperfold_llm::memory::{self, Estimate, MemoryOptions};
 use hyperfold_llm::model::{
-    CudaGraph, ElementBytes, Framework, Layout, Model, ModelError, PipelineSchedule, Precision, Recompute,
+    CudaGraph, ElementBytes, Framework, Gathering, Layout, Model, ModelError, PipelineSchedule, Precision, Recompute,
     RecomputeModules,
 };
 
@@ -214,6 +214,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
             spec::ScheduleChoice::ZbV => PipelineSchedule::ZbV,
             spec::ScheduleChoice::VHalf => PipelineSchedule::VHalf,
             spec::ScheduleChoice::VMin => PipelineSchedule::VMin,
+            spec::ScheduleChoice::DualPipe => PipelineSchedule::DualPipe,
         },
         recompute: match t.recompute {
             spec::RecomputeChoice::None => Recompute::None,
@@ -256,6 +257,8 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         offload_layers: t.offload_layers,
         fused_optimizer: t.fused_optimizer,
         overlap_grad: t.overlap_grad,
+        align_grad_reduce: t.align_grad_reduce,
+        defer_embedding_wgrad: t.defer_embedding_wgrad,
         overlap_param: t.overlap_param,
         tp_overlap_pieces: t.tp_overlap_pieces,
         overlap_ep: t.overlap_ep,
@@ -264,6 +267,14 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         async_tp: t.async_tp,
         fused_grad_accumulation: t.fused_grad_accumulation,
         bucket_bytes: t.bucket_bytes,
+        gathering: Gathering {
+            units_ahead: t.gather_ahead,
+            unit_layers: t.unit_layers,
+            prefetch_params: t.prefetch_params,
+            live_params: t.live_params,
+            reuse_params: t.reuse_params,
+            lists: t.list_collectives,
+        },
         expert_skew: t.expert_skew_ppm as f64 / 1e6,
         expert_dispatcher: t.dispatcher.map(dispatcher),
         order: t.rank_order.clone(),

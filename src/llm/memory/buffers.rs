@@ -24,8 +24,7 @@ fn data_parallel(layout: &Layout, share: &Share) -> u64 {
     let bucket = layout.bucket_bytes.min(dense * grads);
     // Two buckets in turn if reduction overlaps with the backward pass.
     let buckets = bucket * (1 + layout.overlap_grad as u64);
-    // The unit in use and the one that is being gathered.
-    let gathered = if layout.zero == 3 { params * share.unit * (1 + layout.overlap_param as u64) } else { 0 };
+    let gathered = if layout.zero == 3 { params * gathered_by_deepspeed(layout, share) } else { 0 };
     match layout.framework {
         // Gradients and parameters are in one contiguous buffer each, which is communicated in place.
         Framework::Megatron => 0,
@@ -37,6 +36,14 @@ fn data_parallel(layout: &Layout, share: &Share) -> u64 {
         }
         Framework::Fsdp | Framework::Fsdp2 => fsdp(layout, share),
     }
+}
+
+/// Parameters that DeepSpeed's ZeRO-3 has gathered at most: those that stay for their next use, the module in use, and what is prefetched.
+fn gathered_by_deepspeed(layout: &Layout, share: &Share) -> u64 {
+    let rules = &layout.gathering;
+    let prefetched = if layout.overlap_param && rules.prefetch_params > 0 { share.unit } else { 0 };
+    let live = rules.reuse_params + share.unit + prefetched;
+    live.min(share.dense + share.experts)
 }
 
 /// Bytes that FSDP holds besides its shards.
@@ -51,9 +58,12 @@ fn fsdp(layout: &Layout, share: &Share) -> u64 {
     if layout.pp > 1 {
         return (params + grads) * (share.dense + share.experts);
     }
-    let gathered = share.outside_layers + share.layer * (1 + layout.overlap_param as u64);
+    let ahead = if layout.overlap_param { u64::from(layout.gathering.units_ahead) } else { 0 };
+    let unit = (share.layer * u64::from(layout.gathering.unit_layers)).min(share.dense + share.experts);
+    let gathered = share.outside_layers + unit * (1 + ahead);
+    let gathered = gathered.min(share.dense + share.experts);
     let sharded = if layout.zero == 3 { params * gathered } else { 0 };
-    sharded + params * share.outside_layers + grads * share.layer * (1 + layout.overlap_grad as u64)
+    sharded + params * share.outside_layers + grads * unit * (1 + layout.overlap_grad as u64)
 }
 
 /// Bytes of all buffers on a rank of the stage.

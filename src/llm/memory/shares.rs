@@ -72,7 +72,11 @@ fn transformer(t: &Transformer, layout: &Layout, stage: u32, counts: &[(u32, u32
     }
     let h = t.hidden as u64;
     let words = (t.vocab as u64).div_ceil(layout.tp as u64) * h;
-    let (first, last) = (stage == 0, stage == layout.rank_of_stage(layout.pp * layout.vpp - 1));
+    let end = layout.rank_of_stage(layout.stages_of_microbatch() - 1);
+    let (first, last) = match layout.schedule.is_fed_twice() {
+        true => (stage == 0 || stage == end, stage == 0 || stage == end),
+        false => (stage == 0, stage == end),
+    };
     let layers = share.dense;
     if first {
         share.dense += words + t.learned_positions as u64 * t.seq as u64 * h;

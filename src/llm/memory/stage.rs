@@ -119,6 +119,12 @@ impl Stage {
         fixed.stage = stage;
         fixed.buffers = buffers(model, layout, options, &share);
         fixed.context = options.context_bytes;
+        if let (ModelFamily::Transformer(t), true) = (&model.body, layout.defers_on(stage)) {
+            // The product's input and the gradient of its result, of all micro-batches.
+            let tokens = Tokens::new(layout);
+            let logits = tokens.hidden(t) + tokens.e * tokens.n * u64::from(t.vocab).div_ceil(tokens.tp);
+            fixed.buffers += u64::from(layout.microbatches()) * logits;
+        }
         Stage { fixed, chunks, order, options: *options }
     }
 
@@ -279,13 +285,16 @@ fn transformer_chunks(
     let (mut first_layer, mut chunks, mut counts) = (0, Vec::new(), Vec::new());
     let mut in_host = layout.offload_layers;
     for (global, &n) in all.iter().enumerate() {
+        // A second pipeline begins with the first layer again.
+        let in_model = global as u32 % layout.stages_of_microbatch();
+        first_layer = if in_model == 0 { 0 } else { first_layer };
         let layers = first_layer..first_layer + n;
         let first_whole = first_layer + layout.recomputed_of(n);
         first_layer += n;
         if layout.rank_of_stage(global as u32) != stage {
             continue;
         }
-        let (first, last) = (global == 0, global + 1 == all.len());
+        let (first, last) = (in_model == 0, in_model + 1 == layout.stages_of_microbatch());
         // A module that predicts a further token has a layer like the last one.
         let further = if last { t.mtp } else { 0 };
         let further_moe = if t.is_moe(t.layers - 1) { further } else { 0 };

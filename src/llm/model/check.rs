@@ -124,6 +124,13 @@ impl Layout {
             zero,
             "0 or 1 with a pipeline: each micro-batch would gather or reduce everything; framework \"fsdp2\" keeps them",
         )?;
+        let defers = self.framework == Framework::Megatron && self.pp > 1 && !self.schedule.splits_backward();
+        must(
+            !self.defer_embedding_wgrad || defers,
+            "workload.defer_embedding_wgrad",
+            true,
+            "false: it is for framework \"megatron\" with a pipeline (workload.pp above 1) and schedule \"1f1b\" or \"gpipe\"",
+        )?;
         if self.schedule.splits_backward() {
             return self.check_split_backward();
         }
@@ -159,11 +166,16 @@ impl Layout {
             self.offload_layers,
             format!("0 with schedule {quoted}: what gradients of weights need is not offloaded"),
         )?;
+        if self.schedule.is_fed_twice() {
+            must(self.pp.is_multiple_of(2), "workload.pp", self.pp, format!("even with schedule {quoted}"))?;
+        }
         must(
-            !self.overlap_ep,
+            !self.overlap_ep || self.schedule.is_fed_twice(),
             "workload.overlap_ep",
             true,
-            format!("false with schedule {quoted}; with \"1f1b\" and workload.vpp above 1 it may be true"),
+            format!(
+                "false with schedule {quoted}; with \"dualpipe\", or \"1f1b\" and workload.vpp above 1 it may be true"
+            ),
         )
     }
 
@@ -208,13 +220,14 @@ impl Layout {
             tp,
             format!("a divisor of the feed-forward part's inner size {}", t.ffn),
         )?;
-        let chunks = pp as u64 * vpp as u64;
+        let chunks = self.stages_of_microbatch() as u64;
         // The embedding and the loss may each have a stage of their own.
         let max_chunks = t.layers + if t.mtp > 0 { 1 } else { 2 };
         let by_pp = pp > max_chunks || self.schedule.is_v_shaped();
         let key = if by_pp { "workload.pp" } else { "workload.vpp" };
+        let product = if self.schedule.is_fed_twice() { "pp" } else { "pp x vpp" };
         let stages = format!(
-            "such that each of the pp x vpp = {chunks} virtual stages has one of the model's {} layers, the embedding or the loss",
+            "such that each of the {product} = {chunks} virtual stages has one of the model's {} layers, the embedding or the loss",
             t.layers
         );
         must(chunks <= u64::from(max_chunks), key, if by_pp { pp } else { vpp }, stages)?;
@@ -362,6 +375,12 @@ impl Layout {
         let expected = format!(
             "such that global_batch / (dp x microbatch), now {m}, is a multiple of pp = {pp}: interleaving goes round in groups of pp"
         );
+        let halves = format!(
+            "such that global_batch / (dp x microbatch), now {m}, is even and at least 2 x pp = {}: half of the micro-batches begin at each end",
+            2 * u64::from(pp)
+        );
+        let fed = !self.schedule.is_fed_twice() || (m.is_multiple_of(2) && u64::from(m) >= 2 * u64::from(pp));
+        must(fed, "workload.global_batch", global_batch, halves)?;
         let in_groups = vpp > 1 && self.schedule == PipelineSchedule::OneFOneB;
         must(!in_groups || m.is_multiple_of(pp), "workload.global_batch", global_batch, expected)
     }

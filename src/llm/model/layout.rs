@@ -82,6 +82,8 @@ pub enum PipelineSchedule {
     VHalf,
     /// V-Min of the same paper: about a third of the memory of 1F1B.
     VMin,
+    /// DualPipe: micro-batches from both ends, two copies of the parameters (DeepSeek-V3, arXiv 2412.19437).
+    DualPipe,
 }
 
 impl PipelineSchedule {
@@ -94,17 +96,23 @@ impl PipelineSchedule {
             PipelineSchedule::ZbV => "zb-v",
             PipelineSchedule::VHalf => "v-half",
             PipelineSchedule::VMin => "v-min",
+            PipelineSchedule::DualPipe => "dualpipe",
         }
     }
 
-    /// Whether a backward pass is two: gradients of inputs, and later gradients of weights.
+    /// Whether backward passes, or some of them, are two: gradients of inputs, and later gradients of weights.
     pub const fn splits_backward(self) -> bool {
         !matches!(self, PipelineSchedule::GPipe | PipelineSchedule::OneFOneB)
     }
 
     /// Whether the second virtual stages of the ranks follow each other in the opposite order, so that the first rank has both ends of the model.
     pub const fn is_v_shaped(self) -> bool {
-        matches!(self, PipelineSchedule::ZbV | PipelineSchedule::VHalf | PipelineSchedule::VMin)
+        matches!(self, PipelineSchedule::ZbV | PipelineSchedule::VHalf | PipelineSchedule::VMin) || self.is_fed_twice()
+    }
+
+    /// Whether the second virtual stages are a pipeline of their own, with copies of the first ones' layers and half of the micro-batches.
+    pub const fn is_fed_twice(self) -> bool {
+        matches!(self, PipelineSchedule::DualPipe)
     }
 }
 
@@ -119,6 +127,35 @@ pub struct ElementBytes {
     pub activations: u32,
     /// Master weights and the optimizer's moments together (12: three in fp32).
     pub optimizer: u32,
+}
+
+/// How far ahead sharded parameters are gathered, and how long they stay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gathering {
+    /// Number of FSDP's units that are gathered before they are needed.
+    pub units_ahead: u32,
+    /// Number of layers of one of FSDP's units.
+    pub unit_layers: u32,
+    /// DeepSpeed prefetches until so many parameters are requested (`stage3_prefetch_bucket_size`).
+    pub prefetch_params: u64,
+    /// DeepSpeed does not prefetch while so many parameters are gathered (`stage3_max_live_parameters`).
+    pub live_params: u64,
+    /// DeepSpeed keeps parameters that are used again before so many others (`stage3_max_reuse_distance`).
+    pub reuse_params: u64,
+    /// Whether DeepSpeed's collectives of ZeRO-3 take lists of tensors, one a rank. The host makes them while the GPU waits.
+    pub lists: bool,
+}
+
+impl Gathering {
+    /// What frameworks do unless told otherwise.
+    pub const DEFAULT: Gathering = Gathering {
+        units_ahead: 1,
+        unit_layers: 1,
+        prefetch_params: 50_000_000,
+        live_params: 1_000_000_000,
+        reuse_params: 1_000_000_000,
+        lists: false,
+    };
 }
 
 /// A training configuration without the machine. INVARIANT (`Layout::check`): degrees are at least 1; there are `tp * pp * dp * cp` GPUs; `ep` divides
@@ -196,6 +233,10 @@ pub struct Layout {
     pub loss_metrics: u32,
     /// Whether gradients are reduced during the backward pass.
     pub overlap_grad: bool,
+    /// Whether the stages of Megatron's pipelines reduce gradients at the same time, if that overlaps with backward passes.
+    pub align_grad_reduce: bool,
+    /// Whether the last stage computes the gradients of the output matrix after all other passes, while the pipeline drains.
+    pub defer_embedding_wgrad: bool,
     /// Whether parameters are gathered during the next forward pass.
     pub overlap_param: bool,
     /// Number of pieces in which tensor-parallel communication is pipelined with its matrix product; 1 if it is not.
@@ -217,6 +258,8 @@ pub struct Layout {
     pub fused_optimizer: bool,
     /// Bytes of one bucket of gradients (or gathered parameters).
     pub bucket_bytes: u64,
+    /// How far ahead sharded parameters are gathered.
+    pub gathering: Gathering,
     /// How unevenly tokens choose experts: the busiest expert's load divided by the mean; 1 is even.
     pub expert_skew: f64,
     /// Order in which ranks are numbered, fastest dimension first, for example "tp-cp-ep-dp-pp".
@@ -250,6 +293,40 @@ impl Layout {
         }
     }
 
+    /// Number of virtual stages that one micro-batch passes.
+    pub fn stages_of_microbatch(&self) -> u32 {
+        if self.schedule.is_fed_twice() { self.pp } else { self.pp * self.vpp.max(1) }
+    }
+
+    /// Number of micro-batches that pass a virtual stage.
+    pub fn passes_of_chunk(&self) -> u32 {
+        if self.schedule.is_fed_twice() { self.microbatches() / 2 } else { self.microbatches() }
+    }
+
+    /// The virtual stage before another one on the way of a micro-batch.
+    pub fn stage_before(&self, stage: u32) -> Option<u32> {
+        (!stage.is_multiple_of(self.stages_of_microbatch())).then(|| stage - 1)
+    }
+
+    /// The virtual stage after another one on the way of a micro-batch.
+    pub fn stage_after(&self, stage: u32) -> Option<u32> {
+        (!(stage + 1).is_multiple_of(self.stages_of_microbatch())).then(|| stage + 1)
+    }
+
+    /// A rank's virtual stages in an order that ranks with copies of each other share: by their layers.
+    pub fn chunks_by_layers(&self, rank: u32) -> Vec<u32> {
+        let mut chunks: Vec<u32> = (0..self.vpp.max(1)).collect();
+        if self.schedule.is_fed_twice() {
+            chunks.sort_by_key(|&chunk| self.virtual_stage(rank, chunk) % self.pp);
+        }
+        chunks
+    }
+
+    /// Whether a pipeline rank computes gradients of the output matrix after all other passes.
+    pub fn defers_on(&self, rank: u32) -> bool {
+        self.defer_embedding_wgrad && rank + 1 == self.pp
+    }
+
     /// Whether one rank has both the embedding and the output matrix.
     pub fn ends_on_one_rank(&self) -> bool {
         self.pp == 1 || self.schedule.is_v_shaped()
@@ -264,6 +341,10 @@ impl Layout {
     ///
     /// The `mtp` modules that predict further tokens are all on the last stage. Each counts as two layers there: its own and its logits.
     pub fn chunk_layers(&self, layers: u32, mtp: u32) -> Vec<u32> {
+        if self.schedule.is_fed_twice() {
+            let once = Layout { schedule: PipelineSchedule::OneFOneB, vpp: 1, ..self.clone() };
+            return once.chunk_layers(layers, mtp).repeat(2);
+        }
         let chunks = (self.pp * self.vpp).max(1);
         let layers_per_module = if layers.div_ceil(chunks) > 1 { 2 } else { 1 };
         let mut module_layers = layers_per_module * mtp;
@@ -328,6 +409,8 @@ impl Layout {
             fused_loss: false,
             loss_metrics: 0,
             overlap_grad: false,
+            align_grad_reduce: true,
+            defer_embedding_wgrad: false,
             overlap_param: false,
             tp_overlap_pieces: 1,
             overlap_ep: false,
@@ -338,6 +421,7 @@ impl Layout {
             offload_layers: 0,
             fused_optimizer: true,
             bucket_bytes: 25 << 20,
+            gathering: Gathering::DEFAULT,
             expert_skew: 1.0,
             order: "tp-cp-ep-dp-pp".to_string(),
         }
@@ -360,12 +444,22 @@ impl Layout {
 
     /// Number of ranks that hold the same dense parameters and share their optimizer state under ZeRO.
     pub fn dense_replicas(&self) -> u32 {
-        self.dp * self.cp
+        self.dp * self.cp * self.copies_in_pipeline()
+    }
+
+    /// Number of copies of the parameters in one pipeline.
+    pub fn copies_in_pipeline(&self) -> u32 {
+        if self.schedule.is_fed_twice() { 2 } else { 1 }
     }
 
     /// Number of ranks over which FSDP shards parameters. With hybrid sharding it is smaller than [`Layout::dense_replicas`].
     pub fn shards(&self) -> u32 {
         if self.fsdp() && self.shard_ranks > 0 { self.shard_ranks } else { self.dense_replicas() }
+    }
+
+    /// Whether sharded parameters are gathered module by module, as DeepSpeed does.
+    pub fn gathers_by_module(&self) -> bool {
+        self.framework == Framework::DeepSpeed && self.zero == 3
     }
 
     /// Whether sharding is hybrid: shards are copied over groups of ranks.
@@ -375,7 +469,7 @@ impl Layout {
 
     /// Number of ranks that hold the same routed experts.
     pub fn expert_replicas(&self) -> u32 {
-        self.expert_ranks() / self.ep
+        self.expert_ranks() / self.ep * self.copies_in_pipeline()
     }
 
     /// Tensor-parallel degree of routed experts.

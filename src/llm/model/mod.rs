@@ -3,6 +3,7 @@
 //! Layer: model. Pure; it knows no GPU. [`Layout`] describes how a model is spread over GPUs; lower layers compute the consequences.
 
 mod check;
+mod dualpipe;
 mod error;
 mod flops;
 mod layout;
@@ -17,8 +18,8 @@ mod split_backward;
 
 pub use error::ModelError;
 pub use flops::{TokenFlops, hardware_flops, model_flops, sample_flops, token_flops};
-pub use layout::{CudaGraph, ElementBytes, Framework, Layout, PipelineSchedule, Precision};
-pub use orders::pipeline_orders;
+pub use layout::{CudaGraph, ElementBytes, Framework, Gathering, Layout, PipelineSchedule, Precision};
+pub use orders::{is_block, pipeline_orders};
 pub use params::{LayerParams, Params, parameters};
 pub use products::{LayerProduct, ProductPlace, layer_products};
 pub use recompute::{Recompute, RecomputeModules};

@@ -22,7 +22,7 @@ pub(super) fn orders(layout: &Layout) -> Vec<Vec<Slot>> {
         PipelineSchedule::ZbV => repeated(layout, Offsets { down: 4, up: 2 }),
         PipelineSchedule::VHalf => repeated(layout, Offsets { down: 2, up: 1 }),
         PipelineSchedule::VMin => repeated(layout, Offsets { down: 1, up: 1 }),
-        PipelineSchedule::ZbH1 | PipelineSchedule::OneFOneB | PipelineSchedule::GPipe => {
+        PipelineSchedule::ZbH1 | PipelineSchedule::OneFOneB | PipelineSchedule::GPipe | PipelineSchedule::DualPipe => {
             (0..layout.pp).map(|rank| one_forward_one_backward(layout, rank)).collect()
         }
     };
@@ -39,6 +39,7 @@ pub(super) fn held_passes(schedule: PipelineSchedule, pp: u32) -> u64 {
         PipelineSchedule::ZbV => 2 * p,
         PipelineSchedule::VHalf => p + 2,
         PipelineSchedule::VMin => 2 * p / 3 + 4,
+        PipelineSchedule::DualPipe => p + 1,
         PipelineSchedule::ZbH1 | PipelineSchedule::OneFOneB | PipelineSchedule::GPipe => p,
     }
 }

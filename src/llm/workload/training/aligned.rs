@@ -4,6 +4,7 @@
 //! megatron/core/pipeline_parallel/schedules.py):
 //!
 //! - Without interleaving, the first stage reduces during its last backward pass. The other stages reduce after theirs, while they would wait.
+//! - Gradients of the output matrix may be computed after all passes (`defer_embedding_wgrad_compute`); the last stage then reduces after them.
 //! - With interleaving, rank r reduces a virtual stage r passes after the last backward pass of that stage. So all ranks begin at about the same time.
 
 use super::plan::JobPlan;
@@ -22,7 +23,8 @@ pub(super) struct AlignedReductions {
 /// Whether a pipeline rank reduces gradients by the rules of this module, and not bucket by bucket during the last backward pass of each virtual stage.
 pub(super) fn is_aligned(layout: &Layout, rank: u32) -> bool {
     let megatron = layout.framework == Framework::Megatron && layout.pp > 1 && layout.overlap_grad;
-    megatron && !layout.schedule.splits_backward() && (layout.vpp > 1 || rank > 0)
+    let aligned = layout.align_grad_reduce && (layout.vpp > 1 || rank > 0);
+    megatron && !layout.schedule.splits_backward() && (aligned || layout.defers_on(rank))
 }
 
 impl AlignedReductions {
@@ -36,6 +38,9 @@ impl AlignedReductions {
         for chunk in 0..layout.vpp {
             let last = backwards.iter().rposition(|&i| order[i].chunk == chunk).unwrap_or(backwards.len() - 1);
             let waits = if layout.vpp > 1 { rank as usize } else { 0 };
+            // Gradients of the output matrix that come after all passes are those of the last virtual stage.
+            let deferred = layout.defers_on(rank) && chunk + 1 == layout.vpp;
+            let waits = if deferred { order.len() } else { waits };
             let slot = backwards.get(last + waits).copied().unwrap_or(order.len() - 1);
             after[slot].push(chunk);
         }
@@ -75,7 +80,7 @@ mod tests {
         let layer = LayerPlan {
             forward: steps(1_000),
             backward: steps(2_000),
-            spent: [spent(1_000), spent(2_000), Spent::default()],
+            spent: [spent(1_000), spent(2_000), Spent::default(), spent(2_000)],
             ..LayerPlan::default()
         };
         JobPlan {
@@ -88,6 +93,7 @@ mod tests {
             grad_syncs: vec![GradSync { ps: 3_000, slowdown: 1.2 }; stages as usize],
             optimizer_ps: Vec::new(),
             embedding_bytes: 0,
+            list_ps: 0,
         }
     }
 

@@ -10,6 +10,13 @@ use crate::collective::{CollectiveOp, ExpertDirection};
 use crate::compute::{self, Among, Kernel, KernelRole, LayerPart, Site};
 use crate::model::Layout;
 
+/// Names of steps with parameters that are gathered by themselves.
+pub(super) const ATTENTION: &str = "attention";
+pub(super) const PROJECTION: &str = "projection";
+pub(super) const UP: &str = "mlp";
+pub(super) const DOWN: &str = "mlp-down";
+pub(super) const SHARED: &str = "shared-experts";
+
 /// The timed steps of a pass through a layer.
 pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Price) -> Vec<PassStep> {
     let reordered = layout.overlap_ep.then(|| beside_kernels(steps));
@@ -19,7 +26,10 @@ pub(super) fn compose(steps: &[compute::LayerStep], layout: &Layout, price: &Pri
     while i < steps.len() {
         i += match steps[i] {
             compute::LayerStep::Kernel { part, kernel } => {
-                out.push(PassStep::Kernel { name: block(part.site), ps: price.machine.kernels.kernel_ps(&kernel) });
+                out.push(PassStep::Kernel {
+                    name: block(part.site, layout),
+                    ps: price.machine.kernels.kernel_ps(&kernel),
+                });
                 1
             }
             compute::LayerStep::Exchange { among, op, bytes, needed_by } => {
@@ -73,7 +83,7 @@ fn exchange(
             _ => None,
         };
         let kernels: Vec<(LayerPart, Kernel)> = following.iter().map_while(next).collect();
-        let name = kernels.first().map_or("", |(p, _)| block(p.site));
+        let name = kernels.first().map_or("", |(p, _)| block(p.site, layout));
         (kernels.into_iter().map(|(_, k)| k).collect(), name)
     };
     // Gradients of keys and values go around the ring together with the keys and values.
@@ -151,13 +161,16 @@ fn comm_name(among: Among, op: CollectiveOp) -> &'static str {
     }
 }
 
-/// The name of a site's kernels in a graph. Consecutive kernels with the same name become one op.
-pub(super) fn block(site: Site) -> &'static str {
+/// The name of a site's kernels in a graph. Consecutive kernels with the same name become one op. Where parameters are gathered module by module, the second
+/// product of attention and of the feed-forward part has a name of its own.
+fn block(site: Site, layout: &Layout) -> &'static str {
     match site {
-        Site::AttnNorm | Site::Qkv | Site::Rope | Site::Core | Site::Proj | Site::AttnResidual => "attention",
+        Site::Proj | Site::AttnResidual if layout.gathers_by_module() => PROJECTION,
+        Site::Down | Site::MlpResidual if layout.gathers_by_module() => DOWN,
+        Site::AttnNorm | Site::Qkv | Site::Rope | Site::Core | Site::Proj | Site::AttnResidual => ATTENTION,
         Site::Router | Site::Permute | Site::Unpermute => "router",
-        Site::MlpNorm | Site::Up | Site::Activation | Site::Down | Site::MlpResidual => "mlp",
-        Site::SharedUp | Site::SharedActivation | Site::SharedDown => "shared-experts",
+        Site::MlpNorm | Site::Up | Site::Activation | Site::Down | Site::MlpResidual => UP,
+        Site::SharedUp | Site::SharedActivation | Site::SharedDown => SHARED,
         Site::FinalNorm | Site::Logits | Site::CrossEntropy => "logits",
         Site::Embedding | Site::Prediction | Site::Optimizer | Site::Layer => site.name(),
     }

@@ -4,13 +4,14 @@
 //! computes as long as the busiest one, because the others would wait for it at the next exchange.
 
 use super::aligned::AlignedReductions;
-use super::evaluate::{gather_comms, norm_purpose, reduce_comms, sequence_grads, stage_gather};
+use super::evaluate::{norm_purpose, sequence_grads, stage_gather};
 use super::placement::{Purpose, RankPlacement};
 use super::plan::{Held, JobPlan, Sync, buckets};
+use super::sharded::{Fetch, ShardedPasses, gather_comms, reduce_comms};
 use super::step::{Comm, Overlap, PassStep, piece, share};
 use crate::collective::CollectiveOp;
 use crate::model::pipeline::{PassKind, Slot, StageSchedule};
-use crate::model::{Layout, pipeline_orders};
+use crate::model::{Layout, is_block, pipeline_orders};
 use crate::workload::program::{Dim, Group, Op, OpKind, Peer, Phase, Stream};
 use crate::workload::rules::{Message, ProgramWriter, RankSchedule};
 use hyperfold_base::budget;
@@ -90,6 +91,7 @@ impl RankSchedule for JobGraph<'_> {
             reductions: Vec::new(),
             late: Vec::new(),
             gathered: Vec::new(),
+            asked: Vec::new(),
         };
         (0..self.iterations).for_each(|_| pen.iteration());
     }
@@ -105,10 +107,13 @@ impl JobGraph<'_> {
         let is_op = |step: &&PassStep| !matches!(step, PassStep::Comm(_) | PassStep::Kernel { ps: 0, .. });
         let n_ops = |&l: &u16| {
             let layer = &self.plan.layers[l as usize];
-            layer.forward.iter().chain(&layer.backward).chain(&layer.weights).filter(is_op).count() as u64
+            let n_of = |steps: &[PassStep]| steps.iter().filter(is_op).count() as u64;
+            let split = n_of(&layer.backward) + n_of(&layer.weights);
+            let backward = if layer.whole.is_empty() { split } else { split.min(n_of(&layer.whole)) };
+            n_of(&layer.forward) + backward
         };
         let ops_per_microbatch: u64 = self.plan.chunks(self.layout, pp).flatten().map(n_ops).sum();
-        u64::from(self.iterations) * u64::from(self.layout.microbatches()) * ops_per_microbatch
+        u64::from(self.iterations) * u64::from(self.layout.passes_of_chunk()) * ops_per_microbatch
     }
 }
 
@@ -131,6 +136,8 @@ struct Pen<'p, 'w, 'a> {
     late: Vec<Held>,
     /// By chunk: the last layer of each bucket of parameters, and the ops that gather it.
     gathered: Vec<Vec<(usize, Vec<u32>)>>,
+    /// Ops that gather sharded parameters, and the part of the passes that waits for them.
+    asked: Vec<(usize, Vec<u32>)>,
 }
 
 impl Pen<'_, '_, '_> {
@@ -244,6 +251,8 @@ impl Pen<'_, '_, '_> {
         let mut pairs = Vec::new();
         let slots = schedule.order();
         let aligned = AlignedReductions::of(plan, layout, self.rank, &slots);
+        // Without a pipeline there is one virtual stage.
+        let sharded = sync.shards_passes().then(|| ShardedPasses::of_microbatch(plan, layout, &plan.stages[0]));
         let steady = warmup..slots.len() - warmup;
         for (number, slot) in slots.iter().enumerate() {
             let backward = slot.pass == PassKind::Backward;
@@ -265,7 +274,11 @@ impl Pen<'_, '_, '_> {
                 let reduce = (sync.reduce_each || last) && aligned.is_none();
                 let slowed = aligned.as_ref().map_or(1.0, |aligned| aligned.stretch[number]);
                 self.stretch = backward_stretch * slowed * if reduce { reduces } else { 1.0 };
-                self.backward(layers, PassKind::Backward, reduce && !sync.kept, gather);
+                match &sharded {
+                    Some(passes) => self.sharded_pass(passes, PassKind::Backward),
+                    None if gather => self.kept_pass(layers, PassKind::Backward),
+                    None => self.backward(layers, PassKind::Backward, reduce && !sync.kept),
+                }
                 self.stretch = 1.0;
                 if sync.kept && last {
                     self.reduce_kept(layers);
@@ -273,10 +286,17 @@ impl Pen<'_, '_, '_> {
             } else {
                 let overlaps_gather = if sync.kept { gather } else { sync.gather_forward || slot.microbatch == 0 };
                 self.stretch = forward_stretch * if overlaps_gather { gathers } else { 1.0 };
-                self.forward(layers, slot.chunk as usize, gather);
+                match &sharded {
+                    Some(passes) => self.sharded_pass(passes, PassKind::Forward),
+                    None if gather => self.kept_pass(layers, PassKind::Forward),
+                    None => self.forward(layers, slot.chunk as usize),
+                }
             }
             self.stretch = 1.0;
             self.send(stage, backward);
+            if number + 1 == slots.len() && layout.defers_on(self.rank) {
+                self.deferred_weights();
+            }
             for &chunk in aligned.iter().flat_map(|aligned| &aligned.after[number]) {
                 self.reduce_chunk(chunk);
             }
@@ -294,46 +314,56 @@ impl Pen<'_, '_, '_> {
         let (plan, layout) = (self.plan, self.graph.layout);
         let gather_step = Sync::of(layout).gather_step;
         let mut completed = vec![0; layout.vpp as usize];
-        for slot in &self.graph.orders[self.rank as usize] {
+        let order = &self.graph.orders[self.rank as usize];
+        for (number, slot) in order.iter().enumerate() {
             let chunk = slot.chunk as usize;
             let stage = layout.virtual_stage(self.rank, slot.chunk);
             let layers = &plan.stages[stage as usize];
             let (gathers, reduces) = plan.stretch[stage as usize];
             let (forward_stretch, backward_stretch) = plan.messages[stage as usize];
-            let backward = slot.pass.passes_gradients();
-            if slot.pass != PassKind::WeightGrads {
-                self.receive(stage, backward);
+            let ends_block = number > 0 && is_block(layout, self.rank, order, number - 1);
+            let begins_block = is_block(layout, self.rank, order, number);
+            // A block waits for both inputs, and sends both results at its end.
+            let received = if begins_block { &order[number..number + 2] } else { &order[number..=number] };
+            for slot in received.iter().filter(|_| !ends_block) {
+                if slot.pass != PassKind::WeightGrads {
+                    self.receive(layout.virtual_stage(self.rank, slot.chunk), slot.pass.passes_gradients());
+                }
             }
+            if slot.pass.completes_gradients() {
+                completed[chunk] += 1;
+            }
+            let reduce = slot.pass.completes_gradients() && completed[chunk] == layout.passes_of_chunk();
             match slot.pass {
                 PassKind::Forward => {
                     let overlaps_gather = gather_step && slot.microbatch == 0;
                     self.stretch = forward_stretch * if overlaps_gather { gathers } else { 1.0 };
-                    self.forward(layers, chunk, false);
+                    self.forward(layers, chunk);
                 }
                 PassKind::Backward | PassKind::InputGrads => {
-                    self.stretch = backward_stretch;
-                    self.backward(layers, slot.pass, false, false);
+                    self.stretch = backward_stretch * if reduce { reduces } else { 1.0 };
+                    self.backward(layers, slot.pass, reduce);
                 }
                 PassKind::WeightGrads => {
-                    completed[chunk] += 1;
-                    let reduce = completed[chunk] == layout.microbatches();
                     self.stretch = if reduce { reduces } else { 1.0 };
-                    self.backward(layers, slot.pass, reduce, false);
+                    self.backward(layers, slot.pass, reduce);
                 }
             }
             self.stretch = 1.0;
-            if slot.pass != PassKind::WeightGrads {
-                self.send(stage, backward);
+            let sent = if ends_block { &order[number - 1..=number] } else { &order[number..=number] };
+            for slot in sent.iter().filter(|_| !begins_block) {
+                if slot.pass != PassKind::WeightGrads {
+                    self.send(layout.virtual_stage(self.rank, slot.chunk), slot.pass.passes_gradients());
+                }
             }
         }
         self.finish();
     }
 
-    fn forward(&mut self, layers: &[u16], chunk: usize, gather: bool) {
+    fn forward(&mut self, layers: &[u16], chunk: usize) {
         let plan = self.plan;
         let mut gathered = self.gathered.get_mut(chunk).map(std::mem::take).unwrap_or_default().into_iter();
         let mut first = 0;
-        let mut sharded = Sharded::new(plan, self.graph.layout, layers, gather);
         for (i, &l) in layers.iter().enumerate() {
             if i == first
                 && let Some((last, ops)) = gathered.next()
@@ -341,32 +371,22 @@ impl Pen<'_, '_, '_> {
                 self.pending.extend(ops);
                 first = last + 1;
             }
-            self.gather_ahead(&mut sharded, i);
-            self.after_gather(l, gather, Phase::Forward);
             plan.layers[l as usize].forward.iter().for_each(|s| self.step(s, Phase::Forward));
         }
     }
 
-    /// Writes a backward pass, or a part of one.
-    fn backward(&mut self, layers: &[u16], pass: PassKind, reduce: bool, gather: bool) {
+    /// Writes a backward pass, or a part of one, over parameters that are not sharded.
+    fn backward(&mut self, layers: &[u16], pass: PassKind, reduce: bool) {
         let (plan, layout) = (self.plan, self.graph.layout);
         let reversed: Vec<u16> = layers.iter().rev().copied().collect();
-        let sync = Sync::of(layout);
-        let size = if layout.overlap_grad { sync.bucket_bytes } else { u64::MAX };
+        let size = if layout.overlap_grad { Sync::of(layout).bucket_bytes } else { u64::MAX };
         let list = if reduce { buckets(plan, &reversed, layout.bytes.grads, size) } else { Vec::new() };
         let mut next = list.iter().peekable();
-        let mut sharded = Sharded::new(plan, layout, &reversed, gather);
         for (i, &l) in reversed.iter().enumerate() {
-            self.gather_ahead(&mut sharded, i);
-            self.after_gather(l, gather, Phase::Backward);
             plan.layers[l as usize].steps(pass).iter().for_each(|s| self.step(s, Phase::Backward));
             if let Some((_, held)) = next.next_if(|b| b.0 == i) {
                 if layout.overlap_grad {
                     self.reduce(held);
-                } else if sync.reduce_each {
-                    // A rank that shards gradients and overlaps nothing waits for the reduction before the next micro-batch.
-                    self.reduce(held);
-                    self.pending.extend(std::mem::take(&mut self.reductions));
                 } else {
                     self.late.push(*held);
                 }
@@ -374,29 +394,73 @@ impl Pen<'_, '_, '_> {
         }
     }
 
-    /// Prepares layer `i` of a pass over sharded parameters: waits for its bucket, and starts to gather the next one. Without overlap, a bucket is gathered
-    /// when it is needed.
-    fn gather_ahead(&mut self, sharded: &mut Sharded, i: usize) {
-        let ahead = if self.graph.layout.overlap_param { 2 } else { 1 };
-        let Some(bucket) = sharded.starts_at(i) else { return };
-        while sharded.asked.len() < (bucket + ahead).min(sharded.buckets.len()) {
-            let deps: Vec<u32> = self.last.into_iter().collect();
-            let held = sharded.buckets[sharded.asked.len()].1;
-            let mut ops = Vec::new();
-            for comm in gather_comms(self.graph.layout, &held) {
-                ops.extend(self.comm_on(&comm, Stream::comm(comm.dim()), &deps));
-            }
-            sharded.asked.push(ops);
+    /// Writes the gradients of the output matrix of all micro-batches.
+    fn deferred_weights(&mut self) {
+        let plan = self.plan;
+        let last = plan.stages.last().and_then(|stage| stage.last()).expect("the last stage has the output matrix");
+        for _ in 0..self.graph.layout.microbatches() {
+            plan.layers[*last as usize].weights.iter().for_each(|s| self.step(s, Phase::Backward));
         }
-        self.pending.extend_from_slice(&sharded.asked[bucket]);
     }
 
-    /// Writes the kernels that copy a layer's parameters out of the gathered buffer.
-    fn after_gather(&mut self, layer: u16, gather: bool, phase: Phase) {
+    /// Writes a pass of a micro-batch whose parameters or gradients are sharded.
+    fn sharded_pass(&mut self, passes: &ShardedPasses, pass: PassKind) {
         let plan = self.plan;
-        if gather {
-            plan.layers[layer as usize].gathered.iter().for_each(|s| self.step(s, phase));
+        let phase = if pass == PassKind::Forward { Phase::Forward } else { Phase::Backward };
+        let range = passes.range(pass);
+        let mut fetches = passes.fetches.iter().filter(|f| range.contains(&f.at)).peekable();
+        let mut reductions = passes.reductions.iter().filter(|r| range.contains(&r.after)).peekable();
+        for i in range.clone() {
+            while let Some(fetch) = fetches.next_if(|f| f.at == i) {
+                self.fetch(fetch, phase);
+            }
+            let part = &passes.parts[i];
+            for (_, ops) in self.asked.extract_if(.., |asked| asked.0 <= i) {
+                self.pending.extend(ops);
+            }
+            plan.layers[part.layer as usize].steps(pass)[part.steps.clone()].iter().for_each(|s| self.step(s, phase));
+            while let Some(reduction) = reductions.next_if(|r| r.after == i) {
+                self.lists(reduction.modules, phase);
+                self.reduce(&reduction.held);
+                if !self.graph.layout.overlap_grad {
+                    // A rank that shards gradients and overlaps nothing waits for the reduction before the next micro-batch.
+                    self.pending.extend(std::mem::take(&mut self.reductions));
+                }
+            }
         }
+    }
+
+    /// Writes a pass of FSDP on a pipeline that gathers the parameters of its virtual stage.
+    fn kept_pass(&mut self, layers: &[u16], pass: PassKind) {
+        let plan = self.plan;
+        let phase = if pass == PassKind::Forward { Phase::Forward } else { Phase::Backward };
+        let passes = ShardedPasses::of_pass(plan, self.graph.layout, layers, pass);
+        for (i, part) in passes.parts.iter().enumerate() {
+            passes.fetches.iter().filter(|f| f.at == i).for_each(|f| self.fetch(f, phase));
+            for (_, ops) in self.asked.extract_if(.., |asked| asked.0 <= i) {
+                self.pending.extend(ops);
+            }
+            let layer = &plan.layers[part.layer as usize];
+            layer.gathered.iter().for_each(|s| self.step(s, phase));
+            layer.steps(pass).iter().for_each(|s| self.step(s, phase));
+        }
+    }
+
+    /// Starts to gather sharded parameters.
+    fn fetch(&mut self, fetch: &Fetch, phase: Phase) {
+        let deps: Vec<u32> = self.last.into_iter().collect();
+        let mut ops = Vec::new();
+        for comm in gather_comms(self.graph.layout, &fetch.held) {
+            ops.extend(self.comm_on(&comm, Stream::comm(comm.dim()), &deps));
+        }
+        self.asked.push((fetch.needed, ops));
+        self.lists(fetch.modules, phase);
+    }
+
+    /// Writes the time for which the host keeps the GPU waiting at collectives over lists of tensors.
+    fn lists(&mut self, collectives: u32, phase: Phase) {
+        let ps = u64::from(collectives) * self.plan.list_ps;
+        self.step(&PassStep::Kernel { name: "lists", ps }, phase);
     }
 
     /// Reduces the gradients of a virtual stage, layer by layer. The next op of this rank waits for all of them.
@@ -431,9 +495,9 @@ impl Pen<'_, '_, '_> {
     fn gather_params(&mut self) {
         let (plan, layout) = (self.plan, self.graph.layout);
         let before = self.so_far();
-        let stages: Vec<&[u16]> = plan.chunks(layout, self.rank).collect();
-        let mut gathered = Vec::new();
-        for stage in stages {
+        let mut gathered = vec![Vec::new(); layout.vpp.max(1) as usize];
+        for chunk in layout.chunks_by_layers(self.rank) {
+            let stage = &plan.stages[layout.virtual_stage(self.rank, chunk) as usize];
             let mut stage_buckets = Vec::new();
             for (last, held) in buckets(plan, stage, layout.bytes.params, layout.bucket_bytes) {
                 let mut ops = Vec::new();
@@ -442,7 +506,7 @@ impl Pen<'_, '_, '_> {
                 }
                 stage_buckets.push((last, ops));
             }
-            gathered.push(stage_buckets);
+            gathered[chunk as usize] = stage_buckets;
         }
         self.gathered = gathered;
     }
@@ -494,12 +558,8 @@ impl Pen<'_, '_, '_> {
 
     fn receive(&mut self, stage: u32, backward: bool) {
         let layout = self.graph.layout;
-        let stages = layout.pp * layout.vpp.max(1);
-        let source = if backward { stage + 1 } else { stage.wrapping_sub(1) };
-        if source >= stages {
-            return;
-        }
-        let Some(peer) = self.peer(source) else { return };
+        let source = if backward { layout.stage_after(stage) } else { layout.stage_before(stage) };
+        let Some(peer) = source.and_then(|source| self.peer(source)) else { return };
         let deps = if layout.overlap_p2p { Vec::new() } else { self.last.into_iter().collect() };
         let lane = if backward { FROM_NEXT } else { FROM_PREVIOUS };
         let name = if backward { "recv-backward" } else { "recv-forward" };
@@ -512,11 +572,8 @@ impl Pen<'_, '_, '_> {
 
     fn send(&mut self, stage: u32, backward: bool) {
         let layout = self.graph.layout;
-        let stages = layout.pp * layout.vpp.max(1);
-        let target = if backward { stage.wrapping_sub(1) } else { stage + 1 };
-        if target >= stages {
-            return;
-        }
+        let target = if backward { layout.stage_before(stage) } else { layout.stage_after(stage) };
+        let Some(target) = target else { return };
         let Some(peer) = self.peer(target) else { return };
         let deps = self.so_far();
         let lane = if backward { TO_PREVIOUS } else { TO_NEXT };
@@ -526,28 +583,6 @@ impl Pen<'_, '_, '_> {
         if !layout.overlap_p2p {
             self.pending.push(op);
         }
-    }
-}
-
-/// Buckets of sharded parameters in a pass: (last layer, parameters), and the ops that gather the buckets requested so far.
-struct Sharded {
-    buckets: Vec<(usize, Held)>,
-    asked: Vec<Vec<u32>>,
-}
-
-impl Sharded {
-    fn new(plan: &JobPlan, layout: &Layout, layers: &[u16], sharded: bool) -> Sharded {
-        let list = if sharded {
-            buckets(plan, layers, layout.bytes.params, Sync::of(layout).bucket_bytes)
-        } else {
-            Vec::new()
-        };
-        Sharded { buckets: list, asked: Vec::new() }
-    }
-
-    /// The bucket that begins at layer `i`.
-    fn starts_at(&self, i: usize) -> Option<usize> {
-        (0..self.buckets.len()).find(|&b| i == if b == 0 { 0 } else { self.buckets[b - 1].0 + 1 })
     }
 }
 

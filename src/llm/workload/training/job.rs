@@ -5,13 +5,14 @@
 use super::aligned::is_aligned;
 use super::compose::compose;
 use super::error::TrainingError;
-use super::evaluate::{IterationBreakdown, breakdown, gather_comms, reduce_comms};
+use super::evaluate::{IterationBreakdown, breakdown};
 use super::graph::JobGraph;
 use super::machine::Machine;
 use super::other::{dlrm_plan, list_plan};
 use super::placement::RankPlacement;
 use super::plan::{GradSync, Held, JobPlan, LayerPlan, Sync};
 use super::shard;
+use super::sharded::{gather_comms, list_ps, reduce_comms};
 use super::step::{Comm, PassStep, Price, share};
 use crate::collective::CollectiveOp;
 use crate::compute::{
@@ -20,7 +21,9 @@ use crate::compute::{
 };
 use crate::memory;
 use crate::model::pipeline::PassKind;
-use crate::model::{CudaGraph, Framework, Layout, Model, ModelFamily, Recompute, Transformer, model_flops};
+use crate::model::{
+    CudaGraph, Framework, Layout, Model, ModelFamily, PipelineSchedule, Recompute, Transformer, model_flops,
+};
 use crate::workload::program::Workload;
 use crate::workload::rules::assemble_matched;
 
@@ -130,6 +133,7 @@ fn plan(model: &Model, layout: &Layout, price: &Price) -> JobPlan {
     };
     (plan.messages, plan.stretch) = stretch(&plan, layout, price);
     plan.grad_syncs = grad_syncs(&plan, layout, price);
+    plan.list_ps = list_ps(layout, price);
     plan.optimizer_ps = (0..layout.pp).map(|rank| optimizer_ps(&plan, layout, price, rank)).collect();
     plan
 }
@@ -154,7 +158,9 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
     let mut next = 0;
     // Number of layers of each pipeline rank whose activations still go to the host's memory.
     let mut in_host = vec![layout.offload_layers; layout.pp as usize];
-    for (stage, n) in layout.chunk_layers(model.layers, model.mtp).into_iter().enumerate() {
+    // A second pipeline has the stages of the first.
+    let counts: Vec<u32> = layout.chunk_layers(model.layers, model.mtp);
+    for (stage, n) in counts.into_iter().take(layout.stages_of_microbatch() as usize).enumerate() {
         let in_host = &mut in_host[layout.rank_of_stage(stage as u32) as usize];
         let n_recomputed = layout.recomputed_of(n);
         let kind = |i: u32| {
@@ -171,6 +177,9 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
     let last = stages.last_mut().expect("there is a stage");
     last.extend((0..model.mtp).map(|_| kind_index(LayerKind::Prediction)));
     last.push(kind_index(LayerKind::Logits));
+    if layout.schedule.is_fed_twice() {
+        stages.extend_from_within(..);
+    }
     let tokens = layout.seq as u64 / layout.cp as u64 * layout.microbatch as u64;
     // With sequence parallelism, a rank's activations between layers are its share of the sequence.
     let scattered = layout.scatter_gather && !layout.sequence_parallel && layout.tp > 1;
@@ -186,6 +195,7 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
         grad_syncs: Vec::new(),
         optimizer_ps: Vec::new(),
         embedding_bytes: 0,
+        list_ps: 0,
     };
     // Modules that predict further tokens have their embedding on the last stage.
     if (model.tied || model.mtp > 0) && !layout.ends_on_one_rank() {
@@ -211,7 +221,8 @@ fn offloaded(mut plan: LayerPlan, model: &Transformer, layout: &Layout, price: &
             steps.push(PassStep::Kernel { name: "offload", ps: ps - spent.total() });
         }
     }
-    plan.spent = [price.steps(&plan.forward), price.steps(&plan.backward), price.steps(&plan.weights)];
+    let backward = price.steps(&plan.backward);
+    plan.spent = [price.steps(&plan.forward), backward, price.steps(&plan.weights), backward];
     plan
 }
 
@@ -243,7 +254,7 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
     };
     let pass = |pass| compose(&layer_steps(model, layout, kind, pass), layout, price);
     let launched = |pass| launches(&layer_steps(model, layout, kind, pass), layout);
-    let splits = layout.schedule.splits_backward();
+    let splits = layout.schedule.splits_backward() || (layout.defer_embedding_wgrad && kind == LayerKind::Logits);
     let (backward_steps, weight_steps) = match layer_steps(model, layout, kind, Pass::Backward) {
         steps if splits => split_backward(steps),
         steps => (steps, Vec::new()),
@@ -297,7 +308,23 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
         plan.spent[2] = price.steps(&weights);
         plan.weights = weights;
     }
-    LayerPlan { gathered: steps(&gathered), reduced: steps(&reduced), ..plan }
+    if layout.schedule.is_fed_twice() {
+        let not_split = Layout { schedule: PipelineSchedule::OneFOneB, ..layout.clone() };
+        let whole = layer(model, &not_split, price, kind);
+        plan.spent[1] = whole.spent[1];
+        plan.whole = whole.backward;
+    }
+    let modules = match kind {
+        LayerKind::Dense | LayerKind::WindowedDense if layout.gathers_by_module() => {
+            shard::modules(model, layout, None)
+        }
+        LayerKind::Moe | LayerKind::WindowedMoe if layout.gathers_by_module() => {
+            shard::modules(model, layout, model.moe.as_ref())
+        }
+        _ => Vec::new(),
+    };
+    let is_end = matches!(kind, LayerKind::Embedding | LayerKind::Logits);
+    LayerPlan { gathered: steps(&gathered), reduced: steps(&reduced), is_end, modules, ..plan }
 }
 
 /// A step of gradients of weights, under a name of its own.

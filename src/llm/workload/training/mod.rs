@@ -15,6 +15,7 @@ mod other;
 mod placement;
 mod plan;
 mod shard;
+mod sharded;
 mod step;
 
 pub use cluster::Cluster;

@@ -74,5 +74,6 @@ fn one_stage(layers: Vec<LayerPlan>) -> JobPlan {
         grad_syncs: Vec::new(),
         optimizer_ps: Vec::new(),
         embedding_bytes: 0,
+        list_ps: 0,
     }
 }

@@ -36,6 +36,8 @@ pub struct RankPlacement {
     folded: bool,
     /// Number of ranks that share one copy under hybrid sharding; 1 if sharding is not hybrid.
     shards: u32,
+    /// Whether each pipeline rank holds the same layers as the mirrored one, so that both sum their gradients.
+    mirrored: bool,
 }
 
 /// The purpose of a communicator.
@@ -132,6 +134,7 @@ impl RankPlacement {
             ep: layout.ep.max(1),
             folded: layout.folded_experts(),
             shards: if layout.hybrid() { layout.shards() } else { 1 },
+            mirrored: layout.schedule.is_fed_twice(),
         })
     }
 
@@ -173,7 +176,10 @@ impl RankPlacement {
             let (key, position) = match purpose {
                 Purpose::Tensor => ((c.cp, c.dp, c.pp), c.tp),
                 Purpose::Context => ((c.tp, c.dp, c.pp), c.cp),
-                Purpose::Data => ((c.tp, c.pp, 0), c.data),
+                Purpose::Data => {
+                    let (pp, copy) = self.copy_of(&c);
+                    ((c.tp, pp, 0), c.data + copy * self.degrees[1] * self.degrees[2])
+                }
                 Purpose::Shard => ((c.tp, c.pp, c.data / self.shards), c.data % self.shards),
                 Purpose::Replica => ((c.tp, c.pp, c.data % self.copied()), c.data / self.copied()),
                 Purpose::Expert => {
@@ -181,8 +187,8 @@ impl RankPlacement {
                     ((slice, c.pp, position / self.ep), position % self.ep)
                 }
                 Purpose::ExpertData => {
-                    let (slice, position) = self.among_experts(&c);
-                    ((slice, c.pp, position % self.ep), position / self.ep)
+                    let ((slice, position), (pp, copy)) = (self.among_experts(&c), self.copy_of(&c));
+                    ((slice, pp, position % self.ep), position / self.ep + copy * self.expert_ranks() / self.ep)
                 }
                 Purpose::Pipeline => ((c.tp, c.cp, c.dp), c.pp),
                 Purpose::Model => ((c.data, 0, 0), c.tp + c.pp * self.degrees[0]),
@@ -206,6 +212,17 @@ impl RankPlacement {
         if self.folded { (0, c.tp + self.degrees[0] * c.data) } else { (c.tp, c.data) }
     }
 
+    /// (the first pipeline rank with a rank's layers, number of the rank's copy of them).
+    fn copy_of(&self, c: &Coords) -> (u32, u32) {
+        let mirror = self.degrees[3] - 1 - c.pp;
+        if self.mirrored && mirror < c.pp { (mirror, 1) } else { (c.pp, 0) }
+    }
+
+    /// Number of copies of the parameters in one pipeline.
+    fn copies(&self) -> u32 {
+        if self.mirrored { 2 } else { 1 }
+    }
+
     /// Number of ranks that experts are spread over and copied on.
     fn expert_ranks(&self) -> u32 {
         let [tp, cp, dp, _] = self.degrees;
@@ -224,11 +241,11 @@ impl RankPlacement {
         match purpose {
             Purpose::Tensor => tp,
             Purpose::Context => cp,
-            Purpose::Data => cp * dp,
+            Purpose::Data => cp * dp * self.copies(),
             Purpose::Shard => self.shards,
             Purpose::Replica => cp * dp / self.copied(),
             Purpose::Expert => self.ep,
-            Purpose::ExpertData => self.expert_ranks() / self.ep,
+            Purpose::ExpertData => self.expert_ranks() / self.ep * self.copies(),
             Purpose::Pipeline => pp,
             Purpose::Embedding => pp.min(2),
             Purpose::Model => tp * pp,
@@ -268,16 +285,23 @@ impl RankPlacement {
             true => position % tp * stride(Dim::Tp) + data_rank(position / tp),
             false => data_rank(position),
         };
+        // The last pipeline rank has copies of the first one's layers.
+        let with_copies = |members: Vec<u32>| -> Vec<u32> {
+            let copies = members.iter().map(|r| r + (pp - 1) * stride(Dim::Pp)).collect::<Vec<u32>>();
+            if self.mirrored { [members, copies].concat() } else { members }
+        };
         match purpose {
             Purpose::Tensor => run(Dim::Tp, tp),
             Purpose::Context => run(Dim::Cp, cp),
             Purpose::Pipeline => run(Dim::Pp, pp),
             Purpose::Embedding => vec![0, (pp - 1) * stride(Dim::Pp)],
-            Purpose::Data => (0..cp * dp).map(data_rank).collect(),
+            Purpose::Data => with_copies((0..cp * dp).map(data_rank).collect()),
             Purpose::Shard => (0..self.shards).map(data_rank).collect(),
             Purpose::Replica => (0..cp * dp / self.copied()).map(|i| data_rank(i * self.copied())).collect(),
             Purpose::Expert => (0..self.ep).map(expert_rank).collect(),
-            Purpose::ExpertData => (0..self.expert_ranks() / self.ep).map(|i| expert_rank(i * self.ep)).collect(),
+            Purpose::ExpertData => {
+                with_copies((0..self.expert_ranks() / self.ep).map(|i| expert_rank(i * self.ep)).collect())
+            }
             Purpose::World => (0..self.ranks()).collect(),
             Purpose::Model => {
                 (0..pp).flat_map(|p| run(Dim::Tp, tp).into_iter().map(move |t| t + p * stride(Dim::Pp))).collect()

@@ -35,25 +35,52 @@ pub(super) struct LayerPlan {
     pub backward: Vec<PassStep>,
     /// Steps of the gradients of weights; empty unless backward passes are split.
     pub weights: Vec<PassStep>,
-    /// Times of the forward pass, the backward pass and the gradients of weights.
-    pub spent: [Spent; 3],
+    /// Steps of a whole backward pass, if a schedule has both whole and split ones; else empty.
+    pub whole: Vec<PassStep>,
+    /// Times of passes: see [`time_idx`].
+    pub spent: PassSpent,
     pub held: Held,
     /// Kernels after the parameters were gathered, if they are not part of every pass ([`Sync::kept`]).
     pub gathered: Vec<PassStep>,
     /// Kernels before the gradients are reduced, if they are not part of every pass.
     pub reduced: Vec<PassStep>,
+    /// Whether it is outside the transformer's layers: the embedding, or the final norm with the output matrix.
+    pub is_end: bool,
+    /// The modules whose parameters are gathered one by one. Empty unless a framework gathers by module ([`Layout::gathers_by_module`]), and for what is one
+    /// module by itself.
+    pub modules: Vec<Module>,
+}
+
+/// A module of a layer with parameters of its own, which are gathered together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Module {
+    /// The name of the steps that use them.
+    pub name: &'static str,
+    pub held: Held,
 }
 
 impl LayerPlan {
     pub(super) fn new(forward: Vec<PassStep>, backward: Vec<PassStep>, held: Held, price: &Price) -> LayerPlan {
-        let spent = [price.steps(&forward), price.steps(&backward), Spent::default()];
+        let (one, other) = (price.steps(&forward), price.steps(&backward));
+        let spent = [one, other, Spent::default(), other];
         LayerPlan { forward, backward, spent, held, ..LayerPlan::default() }
+    }
+
+    /// The parameters that are in none of its modules, such as those of norms.
+    pub(super) fn outside_modules(&self) -> Held {
+        let mut held = self.held;
+        for module in &self.modules {
+            held.dense = held.dense.saturating_sub(module.held.dense);
+            held.expert = held.expert.saturating_sub(module.held.expert);
+        }
+        held
     }
 
     /// Steps of a pass.
     pub(super) fn steps(&self, pass: PassKind) -> &[PassStep] {
         match pass {
             PassKind::Forward => &self.forward,
+            PassKind::Backward if !self.whole.is_empty() => &self.whole,
             PassKind::Backward | PassKind::InputGrads => &self.backward,
             PassKind::WeightGrads => &self.weights,
         }
@@ -90,6 +117,8 @@ pub(super) struct JobPlan {
     pub optimizer_ps: Vec<u64>,
     /// Bytes of gradients of the shared embedding; 0 if stages do not share it.
     pub embedding_bytes: u64,
+    /// Time in ps for which the host keeps the GPU waiting at each collective over a list of tensors; 0 if there are no such collectives.
+    pub list_ps: u64,
 }
 
 impl JobPlan {
@@ -113,12 +142,17 @@ impl JobPlan {
     }
 }
 
-/// Index of a pass in lists of times: forward, backward, gradients of weights.
+/// Times of passes, by [`time_idx`].
+pub(super) type PassSpent = [Spent; 4];
+
+/// Index of a pass in lists of times: forward, whole backward, gradients of weights, gradients of inputs. With schedules whose backward passes are all split,
+/// the second is the fourth.
 pub(super) fn time_idx(pass: PassKind) -> usize {
     match pass {
         PassKind::Forward => 0,
-        PassKind::Backward | PassKind::InputGrads => 1,
+        PassKind::Backward => 1,
         PassKind::WeightGrads => 2,
+        PassKind::InputGrads => 3,
     }
 }
 
@@ -171,6 +205,11 @@ impl Sync {
             gather_step: layout.zero == 1 || (layout.zero == 2 && !fsdp),
             bucket_bytes: if fsdp { 1 } else { layout.bucket_bytes },
         }
+    }
+
+    /// Whether every micro-batch gathers parameters or reduces gradients.
+    pub(super) fn shards_passes(&self) -> bool {
+        !self.kept && (self.reduce_each || self.gather_forward || self.gather_backward)
     }
 
     /// Whether a pass gathers the parameters of its virtual stage. `before` says whether the pass before it, of the same stage and iteration, was a backward

@@ -3,7 +3,8 @@
 //! Layer: workload. Tensor-parallel ranks share out matrices and the biases of column-parallel ones. They copy norms, routers and the biases of row-parallel
 //! ones.
 
-use super::plan::Held;
+use super::compose::{ATTENTION, DOWN, PROJECTION, SHARED, UP};
+use super::plan::{Held, Module};
 use crate::model::{Layout, Mla, Moe, Transformer};
 
 /// Size of the vocabulary in the embedding. Megatron pads it to a multiple of 128 for each tensor-parallel rank.
@@ -78,6 +79,34 @@ pub(super) fn moe_layer(model: &Transformer, moe: &Moe, layout: &Layout) -> Held
     let one = feed_forward(model, &expert_layout, moe.expert_ffn as u64).dense;
     held.add(&Held { dense: 0, expert: one * (moe.experts / layout.ep.max(1)) as u64, sequence: 0 });
     held
+}
+
+/// The modules of a layer whose parameters DeepSpeed gathers one by one, each with the name of the steps that use it. Vectors and the router are not there:
+/// vectors are below `stage3_param_persistence_threshold`, and a router is hardly larger.
+pub(super) fn modules(model: &Transformer, layout: &Layout, moe: Option<&Moe>) -> Vec<Module> {
+    let (t, h) = (layout.tp as u64, model.hidden as u64);
+    let dense = |name, dense| Module { name, held: Held { dense, ..Held::default() } };
+    let output = match &model.mla {
+        Some(mla) => model.heads as u64 * mla.v_dim as u64 * h,
+        None => model.heads as u64 * model.head_dim as u64 * h,
+    };
+    let columns = (model.heads + 2 * model.kv_heads) as u64 * model.head_dim as u64;
+    let biases = if model.biases && model.mla.is_none() { columns / t + h } else { 0 };
+    let all = attention(model, layout).dense.saturating_sub(biases + norm(model, h));
+    let up = if model.gated { 2 } else { 1 };
+    let mut modules = vec![dense(ATTENTION, all - (output / t).min(all)), dense(PROJECTION, output / t)];
+    let Some(moe) = moe else {
+        let one = h * model.ffn as u64 / t;
+        modules.extend([dense(UP, up * one), dense(DOWN, one)]);
+        return modules;
+    };
+    if moe.shared_experts > 0 {
+        modules.push(dense(SHARED, (up + 1) * h * (moe.expert_ffn * moe.shared_experts) as u64 / t));
+    }
+    let one = h * moe.expert_ffn as u64 / layout.expert_tp() as u64 * (moe.experts / layout.ep.max(1)) as u64;
+    let expert = |name, expert| Module { name, held: Held { expert, ..Held::default() } };
+    modules.extend([expert(UP, up * one), expert(DOWN, one)]);
+    modules
 }
 
 /// Parameters of a norm of the hidden size, which every tensor-parallel rank copies.
