@@ -32,9 +32,8 @@ impl fmt::Display for Defect {
         let place_text = if self.place.is_empty() { String::new() } else { format!(" at {}", self.place) };
         write!(
             f,
-            "a defect in hyperfold {}, number {} of this run: {}{place_text}; other experiments are not touched by it; please report it",
+            "a defect in hyperfold {}: {}{place_text}; other experiments are not touched by it; please report it",
             env!("CARGO_PKG_VERSION"),
-            self.number,
             self.message
         )
     }
@@ -81,7 +80,14 @@ pub fn message_of_panic(payload: &(dyn Any + Send)) -> String {
     text.unwrap_or_else(|| "a panic without a message".into()).replace(['\n', '\r'], " ")
 }
 
-/// Returns the defects since the last call, the oldest first.
+/// Returns the oldest defect whose text is in `error`, the error of the experiment that met it. It is not returned again.
+pub fn take_defect(error: &str) -> Option<Defect> {
+    let mut defects = DEFECTS.lock().unwrap_or_else(PoisonError::into_inner);
+    let place = defects.1.iter().position(|defect| error.contains(&defect.to_string()))?;
+    Some(defects.1.remove(place))
+}
+
+/// Returns the defects that nobody has taken, the oldest first.
 pub fn take_defects() -> Vec<Defect> {
     std::mem::take(&mut DEFECTS.lock().unwrap_or_else(PoisonError::into_inner).1)
 }
@@ -109,6 +115,8 @@ mod tests {
         assert_eq!(defect.message, "row 3 is gone");
         let text = defect.to_string();
         assert!(text.starts_with("a defect in hyperfold ") && text.contains("row 3 is gone"), "{text}");
-        assert!(take_defects().iter().any(|d| d.number == defect.number));
+        assert_eq!(take_defect("it ended well"), None);
+        assert_eq!(take_defect(&format!("it failed: {text}")).map(|found| found.number), Some(defect.number));
+        assert!(take_defects().iter().all(|d| d.number != defect.number));
     }
 }

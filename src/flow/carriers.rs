@@ -11,7 +11,7 @@ use super::joined;
 use super::latency::{Latency, Path};
 use super::maxmin::{LinkShare, MaxMin, SHARE_BITS, WHOLE};
 use hyperfold_base::units::PS_PER_S;
-use hyperfold_columns::{FlowIdx, FlowTx, NEVER, NicIdx, PortIdx, Tables, TaskIdx, qp};
+use hyperfold_columns::{FlowIdx, FlowTx, NEVER, NicIdx, PortIdx, TableChange, Tables, TaskIdx, qp};
 
 /// Flows that cross the same links.
 #[derive(Debug)]
@@ -105,6 +105,8 @@ pub(super) struct Carriers {
     pub rates: MaxMin,
     /// Rates of link ends at first, in bps.
     capacities: Vec<u64>,
+    /// Lowest rates that link ends ever have, in bps; 0 where a link fails.
+    lowest: Vec<u64>,
     /// Bytes of acknowledgements for each byte of data, as a share.
     acks: u32,
     /// Whether acknowledgements may fill a link by themselves.
@@ -145,12 +147,16 @@ impl Carriers {
         let acks = ack_share(t);
         let is_partial = |f: &FlowTx| f.n_paths > 1 || f.joined > 0 || weight(f) > 1;
         let has_partial_shares = t.flow_tx.iter().any(is_partial) || t.changes.has_several_paths();
-        let acks_may_fill = may_fill(&capacities, acks) && any_filled_by_acks(t, &capacities, acks);
+        let lowest = lowest_rates(t, &capacities);
+        // Flows may cross other links later.
+        let changes = !t.changes.list.is_empty();
+        let acks_may_fill = may_fill(&lowest, acks) && (changes || any_filled_by_acks(t, &lowest, acks));
         let mut carriers = Carriers {
             all: Vec::new(),
             of_flow: vec![NO_CARRIER; t.flow_tx.len()],
             rates: MaxMin::new(&capacities, has_partial_shares || acks_may_fill),
             capacities,
+            lowest,
             acks,
             acks_may_fill,
             known: HashMap::new(),
@@ -181,7 +187,7 @@ impl Carriers {
         let weight = weight(tx);
         let data = links(t, tx.nic, tx.path_first, tx.path_len, tx.n_paths, WHOLE * weight);
         let back = links(t, rx.nic, rx.path_first, rx.path_len, rx.n_paths, self.acks * weight);
-        let filled_by_acks = self.acks_may_fill && acks_fill(&self.capacities, &data, &back);
+        let filled_by_acks = self.acks_may_fill && acks_fill(&self.lowest, &data, &back);
         let (data, back) = if filled_by_acks { (together(&data, &back), Box::default()) } else { (data, back) };
         let next = self.all.len() as u32;
         let carrier = *self.known.entry((data.clone(), back.clone(), weight)).or_insert(next);
@@ -202,7 +208,7 @@ impl Carriers {
     pub(super) fn of_joined(&mut self, t: &Tables, leader: FlowIdx, rows: &[FlowIdx]) -> u32 {
         let mut loads = joined::loads(t, rows.iter().copied());
         if self.acks_may_fill {
-            joined::acks_as_data(&mut loads, &self.capacities);
+            joined::acks_as_data(&mut loads, &self.lowest);
         }
         let scale = loads.values().map(|l| l[0]).max().unwrap_or(0).max(u64::from(WHOLE));
         let scale = scale / u64::from(weight(&t.flow_tx[leader]));
@@ -260,6 +266,19 @@ impl Carriers {
             }
         }
     }
+}
+
+/// The lowest rates that link ends ever have in bps, where they have `capacities` at first; 0 where a link fails.
+fn lowest_rates(t: &Tables, capacities: &[u64]) -> Vec<u64> {
+    let mut lowest = capacities.to_vec();
+    for (_, change) in &t.changes.list {
+        match change {
+            TableChange::LinkDown(ends) => ends.iter().for_each(|end| lowest[end.usize()] = 0),
+            TableChange::Rate { end, columns } => lowest[end.usize()] = lowest[end.usize()].min(columns.rate),
+            TableChange::LinkUp(_) | TableChange::NewPaths { .. } | TableChange::Loss { .. } => {}
+        }
+    }
+    lowest
 }
 
 /// Whether acknowledgements of any flow could fill a link by themselves: either they take more than the data that they answer, or some links are slower than

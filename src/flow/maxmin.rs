@@ -33,7 +33,8 @@ struct Link {
     reserved: u64,
     /// Rate of the acknowledgements, in units of rate.
     acks: u64,
-    /// Load of its carriers' data, in units of rate and share.
+    /// Load of its carriers' data, in units of rate and share, modulo 2^64. Until rates are solved, flows that have just begun count with the rate that fewer
+    /// had, which may be more than 64 bits hold; the link is dirty then, so nothing is decided by it.
     load: u64,
     /// Sum of flows times shares.
     weight: u64,
@@ -233,7 +234,8 @@ impl MaxMin {
             let share = u64::from(share >> (SHARE_BITS - self.share_bits));
             let l = &mut self.links[link as usize];
             l.weight = l.weight + share * u64::from(flows) - share * u64::from(c.flows);
-            l.load = l.load + share * u64::from(flows) * c.rate - share * u64::from(c.flows) * c.rate;
+            let load = |flows: u32| (share * u64::from(flows)).wrapping_mul(c.rate);
+            l.load = l.load.wrapping_add(load(flows)).wrapping_sub(load(c.flows));
             let members = &mut self.members[link as usize];
             if c.flows == 0 {
                 self.place[crossing_idx as usize] = members.len() as u32;
@@ -322,7 +324,7 @@ impl MaxMin {
             };
             let before = std::mem::replace(&mut l.reserved, (kept + slack / 2).min(l.capacity));
             let (reserved, unsettled) = (l.reserved, l.unsettled);
-            let full = l.load + (reserved << self.share_bits) > l.capacity << self.share_bits;
+            let full = l.load.wrapping_add(reserved << self.share_bits) > l.capacity << self.share_bits;
             if full || (reserved < before && self.is_bottleneck(link)) {
                 self.mark_dirty(link);
             }

@@ -229,7 +229,7 @@ mod tests {
             ("a b rate 25% from 5us to 5us", "over before it begins"),
             ("a b rate 25% to 0us", "over before it begins"),
             ("a b rate 25% from 5", "no time with a unit"),
-            ("a b rate 25% from 1us to 2us every 1us until 1ms", "for longer than"),
+            ("a b rate 25% from 1us to 2us every 1us until 1ms", "not over before it begins again"),
             ("a b rate 25% from 1us to 2us every 3us", "ends with `every`"),
             ("a b rate 25% from 1us every 3us until 1ms", "needs `from` and `to`"),
             ("a b rate 25% from 9us to 10us every 3us until 9us", "for the first time"),

@@ -40,11 +40,11 @@ pub(super) fn beginnings(words: &[&str], first_ps: u64, length_ps: u64) -> Resul
     let (every, until) = match *words {
         [] => return Ok(vec![0]),
         ["every", every, "until", until] => (every, until),
-        _ => return Err("what repeats ends with `every` and a time, then `until` and a time".to_string()),
+        _ => return Err("what repeats ends with `every` and a time, then `until` and a time, as in `leaf0 spine1 loss 1% from 0us to 50us every 1ms until 1s`".to_string()),
     };
     let (every_ps, until_ps) = (time(every)?, time(until)?);
     if every_ps <= length_ps {
-        return Err(format!("it lasts for longer than from one time to the next, {every}"));
+        return Err(format!("it is not over before it begins again, {every} later"));
     }
     let n = until_ps.saturating_sub(first_ps).div_ceil(every_ps);
     match n {

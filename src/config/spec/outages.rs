@@ -153,7 +153,7 @@ mod tests {
             ("a->b", "`->` needs a rate or a loss"),
             ("a b#0", "no number of a link"),
             ("random 0", "no number of links"),
-            ("a b down 1us up 2us every 1us until 1ms", "lasts for longer"),
+            ("a b down 1us up 2us every 1us until 1ms", "not over before it begins again"),
             ("a b down 1us up 2us every 1us", "ends with `every`"),
             ("a b down 1us every 3us until 1ms", "needs `down` and `up`"),
             ("a b down 5us up 6us every 3us until 5us", "for the first time after"),

@@ -78,9 +78,10 @@ pub struct TopologySection {
 }
 
 impl TopologySection {
-    /// Whether some link loses packets at random.
+    /// Whether some link loses packets, at random or when it fails.
     pub fn loses_packets(&self) -> bool {
-        self.impairments.iter().any(|text| matches!(text.what, Impairment::Loss(_)))
+        let fails = self.outages.iter().any(|outage| outage.down_ps.is_some() || outage.up_ps.is_some());
+        fails || self.impairments.iter().any(|text| matches!(text.what, Impairment::Loss(_)))
     }
 }
 

@@ -42,7 +42,7 @@ impl MaxMin {
             for crossing_idx in c.first..c.first + c.n {
                 let (link, weight) = self.crossing(crossing_idx, c.flows);
                 let l = &mut self.links[link as usize];
-                l.load += weight * rate;
+                l.load = l.load.wrapping_add(weight * rate);
                 l.fastest = l.fastest.max(rate);
                 if self.fill.bottleneck[carrier as usize] == link {
                     l.slowest = l.slowest.min(rate);
@@ -71,7 +71,8 @@ impl MaxMin {
         let c = self.carriers[carrier as usize];
         for crossing_idx in c.first..c.first + c.n {
             let (link, weight) = self.crossing(crossing_idx, c.flows);
-            self.links[link as usize].load -= weight * c.rate;
+            let l = &mut self.links[link as usize];
+            l.load = l.load.wrapping_sub(weight.wrapping_mul(c.rate));
             if !self.fill.is_touched[link as usize] {
                 self.fill.is_touched[link as usize] = true;
                 self.fill.touched.push(link);

@@ -6,7 +6,7 @@ use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Instant;
 
-use hyperfold_base::isolation::take_defects;
+use hyperfold_base::isolation::{take_defect, take_defects};
 use hyperfold_config::spec;
 use hyperfold_config::sweep::{self, Experiment, Hash128, SetOverrides, Sweep};
 use hyperfold_engine::gpu::GpuDevice;
@@ -158,7 +158,8 @@ impl Simulator for BuiltIn {
                     let exp_id = ended.exp_id;
                     let (ended_id, seconds) = (exp_id, ended.seconds);
                     let experiment = findings.by_id[&exp_id];
-                    for defect in take_defects() {
+                    let error = ended.result.as_ref().err().map(ToString::to_string).unwrap_or_default();
+                    if let Some(defect) = take_defect(&error) {
                         let axis_values = sweep.axes_text(experiment);
                         let report = format!("experiment {exp_id} ({axis_values}): {defect}\n{}\n", defect.backtrace);
                         sink(Update::Defect { exp_id, report })?;
@@ -207,6 +208,7 @@ impl Simulator for BuiltIn {
         beyond.sort();
         warnings.extend(setup.as_ref().and_then(|s| s.warning(&beyond)));
         warnings.extend(lost_devices);
+        warnings.extend(take_defects().iter().map(ToString::to_string));
         warnings.extend(memo_warnings);
         warnings.extend(findings.audits.warnings());
         warnings.extend(findings.audits.doubt());
@@ -369,11 +371,12 @@ impl<'a> Findings<'a> {
         if record.drops.is_some_and(|n| n > 0) {
             let config = config(self.sweep, experiment);
             match config.values.bool(spec::KeyId::Pfc) {
-                // Queues of ports are made to trim or drop what they cannot take, and a link may lose packets wherever it leads.
-                _ if config.values.bool(spec::KeyId::PortQueue) || config.topology.loses_packets() => {}
-                // A link that fails loses packets with PFC too.
+                // Queues of ports are made to trim or drop what they cannot take.
+                _ if config.values.bool(spec::KeyId::PortQueue) => {}
+                // What fails or is impaired loses packets with any buffer.
+                _ if config.topology.loses_packets() => {}
                 true if config.classes.has_lossy() => self.lost_by_class += 1,
-                true => self.lost_with_pfc += u64::from(config.topology.outages.is_empty()),
+                true => self.lost_with_pfc += 1,
                 false => self.lost_without_pfc.add(record, &config.values),
             }
         }

@@ -321,7 +321,7 @@ impl<'a> ClusterPlanner<'a> {
         }
         let switches = match inside || analytic {
             true => None,
-            false => self.group_switches(asked, algorithm, shape),
+            false => self.group_switches(asked, algorithm, shape)?,
         };
         let in_switches = match algorithm {
             Algorithm::InNetwork => true,
@@ -413,23 +413,40 @@ impl<'a> ClusterPlanner<'a> {
     }
 
     /// Returns the switches that reduce for a group by `algorithm`; `None`: none do, or not as packets. Then a note says why.
-    fn group_switches(&mut self, asked: &Asked, algorithm: Algorithm, shape: usize) -> Option<GroupSwitches> {
-        let (net, _) = self.network.switches?;
+    ///
+    /// # Errors
+    /// Links that have failed before the beginning cut the group off from the switches that would.
+    fn group_switches(
+        &mut self,
+        asked: &Asked,
+        algorithm: Algorithm,
+        shape: usize,
+    ) -> Result<Option<GroupSwitches>, String> {
+        let Some((net, _)) = self.network.switches else { return Ok(None) };
         if !exists(asked.op, algorithm) || !matches!(algorithm, Algorithm::Nvls | Algorithm::InNetwork) {
-            return None;
+            return Ok(None);
         }
         let arcs = self.working_arcs.get_or_init(|| net.working_arcs());
-        let found = group_switches(net, arcs, &self.shapes[shape].0, asked.members, algorithm, self.system.nvls);
-        found
-            .map_err(|why| {
-                self.notes.insert(format!(
-                    "{} by {} takes the time of an idle cluster and sends no packets: {why}",
-                    asked.op.name(),
-                    algorithm.name()
-                ))
-            })
-            .ok()
-            .flatten()
+        let shape = &self.shapes[shape].0;
+        let found = |net: &Network, arcs: &[Vec<ArcIdx>]| {
+            group_switches(net, arcs, shape, asked.members, algorithm, self.system.nvls)
+        };
+        let why = match found(net, arcs) {
+            Ok(found) => return Ok(found),
+            Err(why) => why,
+        };
+        let (op, algorithm) = (asked.op.name(), algorithm.name());
+        if !net.failed.is_empty() {
+            let mut healthy = net.clone();
+            healthy.failed.clear();
+            if found(&healthy, &healthy.working_arcs()).is_ok() {
+                return Err(format!(
+                    "{op} by {algorithm}: without the links that topology.outages takes down from the start, {why}"
+                ));
+            }
+        }
+        self.notes.insert(format!("{op} by {algorithm} takes the time of an idle cluster and sends no packets: {why}"));
+        Ok(None)
     }
 
     /// Returns a schedule, and overheads of its messages such that alone on an idle network it takes the time of the closed form.
