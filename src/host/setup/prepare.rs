@@ -38,7 +38,7 @@ pub const OUTCOME_BYTES: u64 = 96;
 /// Measured on permutations of 16,384 hosts on fat trees and on several planes, with and without congestion control.
 const GROWTH_OF: u64 = 5;
 const NODE_GROWTH_HALVES: u64 = 5;
-/// With folding it is 1 / `FOLDED_GROWTH_OF` of what the experiment holds, besides the memo. Measured on an all-to-all of 512 ranks.
+/// The part that grows with folding is 1 / `FOLDED_GROWTH_OF` of what the experiment holds, besides the memo. Measured on an all-to-all of 512 ranks.
 const FOLDED_GROWTH_OF: u64 = 2;
 
 /// RTT samples kept per flow if rtt.csv is asked for.
@@ -74,17 +74,17 @@ pub struct Prepared {
 pub struct MemorySize {
     /// What it holds in a batch, as [`Prepared::host_bytes`] says.
     pub held: u64,
-    /// Of `held`, what the world keeps besides rows.
+    /// What the world keeps besides rows, a part of `held`.
     pub world: u64,
-    /// Of `held`, its rows and what the world keeps for them.
+    /// Its rows and what the world keeps for them, a part of `held`.
     pub rows: u64,
     /// Rows of its largest table. They exist twice while they move into the world.
     pub twice: u64,
     /// What grows while it is simulated.
     pub growing: u64,
-    /// Of `held`, what its NICs, ports and switches take.
+    /// Its NICs, ports and switches, a part of `held`.
     pub nodes: u64,
-    /// Of `held`, what its queue pairs and their paths take.
+    /// Its queue pairs and their paths, a part of `held`.
     pub flows: u64,
 }
 

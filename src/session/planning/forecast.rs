@@ -277,13 +277,13 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
         let own_jobs: u64 = left[..n_prepared].iter().map(|s| new_job(&mut jobs, s)).sum();
         let held = own + own_jobs.saturating_sub(job_bytes) + keys_before.min(MAX_KEPT_BYTES);
         waiting_bytes -= left[prepared_before..n_prepared].iter().map(|s| s.kept_bytes).sum::<u64>();
-        let of = |part: fn(&ExperimentSize) -> u64| batch_sizes.iter().map(part);
+        let all_of = |part: fn(&ExperimentSize) -> u64| batch_sizes.iter().map(part);
         // While some experiments are prepared the others wait; while some move into the world or run the others wait too.
         let prepared_now = left[prepared_before..n_prepared].iter();
         let preparing = largest(prepared_now.map(|s| s.preparing_bytes.saturating_sub(s.held())), shape.threads);
-        let (world, rows): (u64, u64) = (of(|s| s.memory.world).sum(), of(|s| s.memory.rows).sum());
-        let twice = of(|s| s.memory.twice).max().unwrap_or(0);
-        let growing = largest(of(|s| s.memory.growing), shape.threads);
+        let (world, rows): (u64, u64) = (all_of(|s| s.memory.world).sum(), all_of(|s| s.memory.rows).sum());
+        let twice = all_of(|s| s.memory.twice).max().unwrap_or(0);
+        let growing = largest(all_of(|s| s.memory.growing), shape.threads);
         let moving = held - world + rows_before.max(world + twice);
         let running = held - rows + rows_before.max(rows) + growing;
         log::debug!(
@@ -292,8 +292,8 @@ pub(crate) fn memory(sizes: &[ExperimentSize], job_bytes: u64, rows: usize, shap
         );
         batch = batch.max((rows_before + held - world + preparing).max(moving).max(running) + waiting_bytes);
         rows_before = rows_before.max(rows);
-        keys_before += of(|s| s.key_bytes).sum::<u64>();
-        outcomes = outcomes.max(of(|s| s.flows * OUTCOME_BYTES).sum());
+        keys_before += all_of(|s| s.key_bytes).sum::<u64>();
+        outcomes = outcomes.max(all_of(|s| s.flows * OUTCOME_BYTES).sum());
         position += n;
         prepared_before = n_prepared - n.min(n_prepared);
     }
@@ -382,8 +382,8 @@ pub(crate) fn time(sizes: &[ExperimentSize], threads: usize) -> TimeForecast {
             longest[end] = longest[end].max(seconds[end]);
         }
     }
-    let [least, most] = [0, 1].map(|end| with_the_last(sum[end] / threads as f64, longest[end], threads));
-    TimeForecast { least, about: None, most, may_pause: sizes.iter().any(|s| s.may_pause) }
+    let [shortest, slowest] = [0, 1].map(|end| with_the_last(sum[end] / threads as f64, longest[end], threads));
+    TimeForecast { least: shortest, about: None, most: slowest, may_pause: sizes.iter().any(|s| s.may_pause) }
 }
 
 /// Returns the time of a search that runs `full` of `sizes` in full and `coarse` with coarse packets. It is unknown which ones, so the range is from the
@@ -398,8 +398,8 @@ pub(crate) fn search_time(sizes: &[ExperimentSize], full: u64, coarse: u64, thre
     };
     let (full, coarse) = (range_of(full, 1.0), range_of(coarse, COARSE_PACKETS));
     let may_pause = sizes.iter().any(|s| s.may_pause);
-    let (least, most) = (full[0] + coarse[0], full[1] + coarse[1]);
-    TimeForecast { least, about: None, most, may_pause }.times(1.0 / threads as f64)
+    let (shortest, longest) = (full[0] + coarse[0], full[1] + coarse[1]);
+    TimeForecast { least: shortest, about: None, most: longest, may_pause }.times(1.0 / threads as f64)
 }
 
 #[cfg(test)]

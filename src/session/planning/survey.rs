@@ -372,7 +372,7 @@ impl KnownSizes {
     fn on_another_network(&self, config: &Config) -> Option<ExperimentSize> {
         let keys = SizeKeys::of(config);
         let of_traffic = || self.all.iter().filter(|(k, _)| k.traffic == keys.traffic).rev();
-        let beside = |same: fn(&SizeKeys, &SizeKeys) -> bool| {
+        let scaled_by = |same: fn(&SizeKeys, &SizeKeys) -> bool| {
             of_traffic().find_map(|(k, size)| {
                 self.all.iter().filter(|(here, _)| same(here, &keys)).find_map(|(here, there_size)| {
                     let both = |(other, _): &&(SizeKeys, ExperimentSize)| {
@@ -384,8 +384,8 @@ impl KnownSizes {
                 })
             })
         };
-        beside(|a, b| a.network == b.network)
-            .or_else(|| beside(|a, b| a.kind == b.kind))
+        scaled_by(|a, b| a.network == b.network)
+            .or_else(|| scaled_by(|a, b| a.kind == b.kind))
             .or_else(|| of_traffic().next().map(|(_, size)| *size))
     }
 }
