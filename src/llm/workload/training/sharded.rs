@@ -320,12 +320,12 @@ fn by_number_of_parameters(plan: &JobPlan, layout: &Layout, parts: &[PassPart]) 
         // A use that prefetching has passed would not be fetched again.
         let mut kept = trace[i + 1..next].iter().any(|(later, _)| *later == key);
         let mut between = 0;
-        for later in i + 1..trace.len() {
+        for (later, held) in &trace[i + 1..] {
             if kept || between >= rules.reuse_params {
                 break;
             }
-            kept = trace[later].0 == key;
-            between += size(later);
+            kept = *later == key;
+            between += held.dense + held.expert;
         }
         if !kept {
             live.retain(|&l| l != key);
