@@ -35,7 +35,7 @@ const TASKS_PER_S: f64 = 650e3;
 /// what was estimated without them.
 pub(crate) const SLOWED_BY_PAUSES: f64 = 9.0;
 /// Approximate speed-up of an experiment that has all threads: 1 to 1.5 for two, 2 for four (docs/explanation/performance.md).
-const GAIN_OF_THREADS: f64 = 1.25;
+pub(super) const GAIN_OF_THREADS: f64 = 1.25;
 
 /// Packets of an experiment with coarse packets, over its normal number. A search simulates many such experiments.
 pub(crate) const COARSE_PACKETS: f64 = 1.0 / 8.0;

@@ -282,6 +282,7 @@ fn moment(config: &Config, patience: Duration, memo: &Arc<Memo>, allowance: u64)
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::planning::forecast::GAIN_OF_THREADS;
 
     fn sized(exp_id: u64, packet_hops: u64) -> ExperimentSize {
         ExperimentSize { exp_id, packet_hops, ..ExperimentSize::default() }

@@ -11,7 +11,7 @@ use hyperfold_config::spec;
 use hyperfold_config::sweep::{self, Experiment, Hash128, SetOverrides, Sweep};
 use hyperfold_engine::gpu::GpuDevice;
 use hyperfold_engine::gpu::rates::FEWEST_THAT_PAY;
-use hyperfold_host::{Ended, QueuedExperiment, RunEvent};
+use hyperfold_host::{Ended, Ending, QueuedExperiment, RunEvent};
 use hyperfold_results::{ExperimentRecord, Finished, StatsRecord};
 
 use crate::error::SessionError;
@@ -158,8 +158,11 @@ impl Simulator for BuiltIn {
                     let exp_id = ended.exp_id;
                     let (ended_id, seconds) = (exp_id, ended.seconds);
                     let experiment = findings.by_id[&exp_id];
-                    let error = ended.result.as_ref().err().map(ToString::to_string).unwrap_or_default();
-                    if let Some(defect) = take_defect(&error) {
+                    let defect = match &ended.result {
+                        Err(Ending::Failed(why)) => take_defect(why),
+                        _ => None,
+                    };
+                    if let Some(defect) = defect {
                         let axis_values = sweep.axes_text(experiment);
                         let report = format!("experiment {exp_id} ({axis_values}): {defect}\n{}\n", defect.backtrace);
                         sink(Update::Defect { exp_id, report })?;
