@@ -594,8 +594,8 @@ mod tests {
     #[test]
     fn sizes_on_another_network_are_scaled() {
         let (sweep, sizes) = sizes_of(
-            "cluster = { gpus = 256, server = \"dgx-h100\" }\nfidelity.mode = \"flow\"\nworkload = { kind = \"collective\", algorithm = \"ring\" }",
-            "\"workload.op\" = [\"all-reduce\", \"all-to-all\"]\n\"topology.kind\" = [\"clos\", \"multi-plane\"]",
+            "cluster = { gpus = 64, server = \"dgx-h100\" }\nfidelity.mode = \"flow\"\nworkload = { kind = \"collective\", bytes = 1_000_000, algorithm = \"ring\" }",
+            "\"workload.op\" = [\"all-reduce\", \"all-gather\"]\n\"topology.kind\" = [\"clos\", \"multi-plane\"]",
         );
         let configs: Vec<Config> = sweep.experiments.iter().map(|e| config(&sweep, e)).collect();
         let mut known = KnownSizes::default();
