@@ -102,3 +102,30 @@ fn joined_queue_pairs_wait_and_move_together() {
     }
     assert!(single[1] > single[0] + 45.0 && single[3] > single[0] + 20.0, "{single:?}");
 }
+
+/// Acknowledgements fill the link by which they come back, so they decide how fast data go: for the whole run, and for a time that is as long.
+#[test]
+fn acknowledgements_on_a_slow_link_hold_data_up() {
+    let (for_good, for_a_time) =
+        (one_flow("\"leaf0 -> host1 rate 1Gbps\""), one_flow("\"leaf0 -> host1 rate 1Gbps to 100ms\""));
+    assert!(
+        for_good > 5.0 * one_flow("\"\"") && (for_a_time / for_good - 1.0).abs() < 0.001,
+        "{for_a_time} {for_good}"
+    );
+    let healthy = one_flow("\"\"");
+    let down = one_flow("\"leaf0 -> host1 rate 1Gbps from 100us to 200us\"");
+    // At 1 Gb/s acknowledgements let pass 17.5 Gb/s of data.
+    assert!((down - healthy - 100.0 * (1.0 - 0.175)).abs() < 1.0, "{down} {healthy}");
+}
+
+/// Rates of flows that begin together are those of fewer until they are solved: their sum may be more than 64 bits hold.
+#[test]
+fn many_flows_that_begin_at_once_on_fast_links_are_no_overflow() {
+    for op in ["all-gather", "reduce-scatter"] {
+        let out = simulate(&format!(
+            "base.cluster = {{ gpus = 16, server = \"dgx-h100\", nvlink = \"packet\" }}\n\
+             base.workload = {{ kind = \"collective\", op = \"{op}\", bytes = 1000000 }}"
+        ));
+        assert!(out.makespan_ps > 0, "{op}");
+    }
+}

@@ -10,6 +10,13 @@ fn ran(jobs: &str, more: &[&str]) -> (Folder, String) {
         }
         _ => "",
     };
+    let (folder, said, code) = run_of(workload, jobs, more);
+    assert_eq!(code, 0, "{said}");
+    (folder, said)
+}
+
+/// Runs a sweep of this workload or of these jobs, and returns the folder, what the program said, and its exit code.
+fn run_of(workload: &str, jobs: &str, more: &[&str]) -> (Folder, String, i32) {
     let text = format!(
         "name = \"r\"\n[base]\ncluster = {{ gpu = \"h100\", gpus = 16, gpus_per_server = 4 }}\n\
          topology = {{ kind = \"rail-optimized\", servers_per_pod = 2, spines = 4, link_gbps = 400 }}\ntransport = {{ cc = \"none\" }}\n\
@@ -18,9 +25,7 @@ fn ran(jobs: &str, more: &[&str]) -> (Folder, String) {
     let folder = Folder::new(&[("s.toml", &text)]);
     let args = [&["run", "s.toml", "--out", "out", "--engine", "cpu"], more].concat();
     let ran = folder.run(&args);
-    let said = ran.stderr + &ran.stdout;
-    assert_eq!(ran.code, 0, "{said}");
-    (folder, said)
+    (folder, ran.stderr + &ran.stdout, ran.code)
 }
 
 /// Time of the first experiment, us.
@@ -152,6 +157,21 @@ fn trees_avoid_what_has_failed_before_the_beginning() {
     assert!(spines(&[]).contains(&"spine0".to_string()));
     let left = spines(&["--set", "topology.outages=spine0"]);
     assert!(!left.is_empty() && !left.contains(&"spine0".to_string()), "{left:?}");
+}
+
+#[test]
+fn a_group_that_is_cut_off_from_its_switches_is_refused() {
+    let all_reduce =
+        "workload = { kind = \"collective\", op = \"all-reduce\", bytes = 1000000, algorithm = \"in-network\" }\n";
+    for down in ["leaf0", "host3", "spine0,spine1,spine2,spine3"] {
+        let (folder, said, code) = run_of(all_reduce, "", &["--set", &format!("topology.outages={down}")]);
+        assert_eq!(code, 1, "{down}: {said}");
+        let failed = folder.text("out/failed.csv");
+        assert!(
+            failed.contains("without the links that topology.outages takes down from the start"),
+            "{down}: {failed}"
+        );
+    }
 }
 
 #[test]
