@@ -112,11 +112,13 @@ impl ExperimentSize {
         self.memory.held + self.key_bytes
     }
 
-    /// Returns it with other bytes of queue pairs and paths, and of nodes.
-    pub(crate) fn on_network(self, nodes: u64, flows: f64) -> ExperimentSize {
+    /// Returns it on another network, which has `nodes` bytes of nodes. Other traffic holds `flows` times the bytes of queue pairs and paths there, and
+    /// `beside_nodes` times the bytes of all but nodes. The larger of both estimates counts.
+    pub(crate) fn on_network(self, nodes: u64, flows: f64, beside_nodes: f64) -> ExperimentSize {
         let part = |bytes: f64| bytes.max(0.0) as u64;
         let m = self.memory;
-        let held = part(m.held as f64 + nodes as f64 - m.nodes as f64 + m.flows as f64 * (flows - 1.0));
+        let own = m.held.saturating_sub(m.nodes) as f64;
+        let held = part(nodes as f64 + (own + m.flows as f64 * (flows - 1.0)).max(own * beside_nodes));
         let of_all = |bytes: u64| part(bytes as f64 * held as f64 / m.held.max(1) as f64);
         let memory = MemorySize {
             held,
@@ -506,7 +508,7 @@ mod tests {
     fn another_network_changes_nodes_and_paths() {
         let mut one = sized(100, Folding::Off);
         (one.memory.nodes, one.memory.flows) = (10 * MIB, 60 * MIB);
-        let other = one.on_network(30 * MIB, 2.0);
+        let other = one.on_network(30 * MIB, 2.0, 1.0);
         assert_eq!(other.memory.held, (100 - 10 + 30 + 60) * MIB);
         assert_eq!((other.memory.nodes, other.memory.flows, other.memory.twice), (30 * MIB, 120 * MIB, 45 * MIB));
     }

@@ -243,7 +243,8 @@ fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<S
             Err(e) => Err(excluded(e, &mut survey)),
             Ok(above) => {
                 tight.add(experiment.exp_id, above);
-                let shape = shape_of(&config);
+                let network = network_text(&config);
+                let shape = shape_of(&config, &network);
                 match shapes.get(&shape) {
                     Some(Ok(work)) => Ok(*work),
                     Some(Err(exclusion)) => {
@@ -254,7 +255,7 @@ fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<S
                         || (bytes >= CHECKED_BYTES && known_sizes.has_kind(&config)) =>
                     {
                         estimated += 1;
-                        Ok(known_sizes.on_another_network(&config))
+                        Ok(known_sizes.on_another_network(&config, &network))
                     }
                     None => {
                         let (prepared, size) = match ahead.take(&shape) {
@@ -274,7 +275,7 @@ fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<S
                         let work = match prepared {
                             Ok(notes) => {
                                 bytes += size.table_bytes;
-                                known_sizes.add(&config, size);
+                                known_sizes.add(&config, network, size);
                                 survey.warnings.extend(notes.into_iter().filter(|n| noted.insert(n.clone())));
                                 Ok(Some(size))
                             }
@@ -334,7 +335,16 @@ struct SizeKeys {
 }
 
 impl SizeKeys {
-    fn of(config: &Config) -> SizeKeys {
+    fn of(config: &Config, network: String) -> SizeKeys {
+        SizeKeys {
+            traffic: SizeKeys::traffic(config),
+            network,
+            kind: config.values.text(spec::KeyId::TopologyKind).to_string(),
+        }
+    }
+
+    /// What the workload sends.
+    fn traffic(config: &Config) -> String {
         let traffic = match &config.workload {
             // Times of software depend on the network. They decide no size.
             WorkloadSection::Program(p) => {
@@ -343,17 +353,13 @@ impl SizeKeys {
             }
             other => format!("{other:?}{:?}", config.jobs),
         };
-        SizeKeys {
-            traffic: format!("{traffic}{}{:?}", config.is_flow_level(), config.joining()),
-            network: format!("{:?}", (&config.cluster, &config.topology, &config.routing)),
-            kind: config.values.text(spec::KeyId::TopologyKind).to_string(),
-        }
+        format!("{traffic}{}{:?}", config.is_flow_level(), config.joining())
     }
 }
 
 impl KnownSizes {
-    fn add(&mut self, config: &Config, size: ExperimentSize) {
-        self.all.push((SizeKeys::of(config), size));
+    fn add(&mut self, config: &Config, network: String, size: ExperimentSize) {
+        self.all.push((SizeKeys::of(config, network), size));
     }
 
     /// Whether an experiment on this kind of network was prepared. Queue pairs and paths differ most between kinds.
@@ -369,30 +375,37 @@ impl KnownSizes {
 
     /// Estimates the size of an experiment by one with the same traffic on another network: it has about as many packet-hops. How many more queue pairs and
     /// longer paths its own network has is taken from other traffic that was prepared on both.
-    fn on_another_network(&self, config: &Config) -> Option<ExperimentSize> {
-        let keys = SizeKeys::of(config);
-        let of_traffic = || self.all.iter().filter(|(k, _)| k.traffic == keys.traffic).rev();
-        let scaled_by = |same: fn(&SizeKeys, &SizeKeys) -> bool| {
+    fn on_another_network(&self, config: &Config, network: &str) -> Option<ExperimentSize> {
+        let (traffic, kind) = (SizeKeys::traffic(config), config.values.text(spec::KeyId::TopologyKind));
+        let of_traffic = || self.all.iter().filter(|(k, _)| k.traffic == traffic).rev();
+        let scaled_by = |same: &dyn Fn(&SizeKeys) -> bool| {
             of_traffic().find_map(|(k, size)| {
-                self.all.iter().filter(|(here, _)| same(here, &keys)).find_map(|(here, there_size)| {
+                self.all.iter().filter(|(here, _)| same(here)).find_map(|(here, there_size)| {
                     let both = |(other, _): &&(SizeKeys, ExperimentSize)| {
                         other.network == k.network && other.traffic == here.traffic
                     };
                     let (_, other_size) = self.all.iter().find(both)?;
-                    let ratio = there_size.memory.flows as f64 / other_size.memory.flows.max(1) as f64;
-                    Some(size.on_network(there_size.memory.nodes, ratio))
+                    let ratio =
+                        |bytes: fn(&ExperimentSize) -> u64| bytes(there_size) as f64 / bytes(other_size).max(1) as f64;
+                    let beside_nodes = |s: &ExperimentSize| s.memory.held.saturating_sub(s.memory.nodes);
+                    Some(size.on_network(there_size.memory.nodes, ratio(|s| s.memory.flows), ratio(beside_nodes)))
                 })
             })
         };
-        scaled_by(|a, b| a.network == b.network)
-            .or_else(|| scaled_by(|a, b| a.kind == b.kind))
+        scaled_by(&|here| here.network == network)
+            .or_else(|| scaled_by(&|here| here.kind == kind))
             .or_else(|| of_traffic().next().map(|(_, size)| *size))
     }
 }
 
-/// Returns the keys that decide the size of an experiment and the notes on it, as text.
-fn shape_of(config: &Config) -> String {
-    let (net, traffic) = ((&config.cluster, &config.topology, &config.routing), (&config.workload, &config.jobs));
+/// What an experiment's packets cross, as text.
+fn network_text(config: &Config) -> String {
+    format!("{:?}", (&config.cluster, &config.topology, &config.routing))
+}
+
+/// Returns the keys that decide the size of an experiment and the notes on it, as text. `network` is its [`network_text`].
+fn shape_of(config: &Config, network: &str) -> String {
+    let traffic = (&config.workload, &config.jobs);
     let v = &config.values;
     // Without PFC a note says which thresholds no queue can reach.
     let marks =
@@ -401,7 +414,7 @@ fn shape_of(config: &Config) -> String {
     let of_jobs = config.jobs.iter().flat_map(|jobs| jobs.jobs.iter().map(|job| &job.classes));
     let classes: Vec<_> = of_jobs.chain([&config.classes]).collect();
     let pauses = (v.bool(spec::KeyId::Pfc), classes);
-    format!("{net:?}{traffic:?}{pauses:?}{:?}{}{marks:?}", v.text(spec::KeyId::Cc), config.is_flow_level())
+    format!("{network}{traffic:?}{pauses:?}{:?}{}{marks:?}", v.text(spec::KeyId::Cc), config.is_flow_level())
 }
 
 /// The notes on an experiment, or its error, and its size.
@@ -431,7 +444,7 @@ impl PreparedAhead {
                 continue;
             }
             let config = config(sweep, experiment);
-            let shape = shape_of(&config);
+            let shape = shape_of(&config, &network_text(&config));
             let known = next.iter().any(|(next_shape, _)| *next_shape == shape) || self.made.contains_key(&shape);
             if hyperfold_host::is_worked_out(&config)
                 && !known
@@ -594,15 +607,16 @@ mod tests {
     #[test]
     fn sizes_on_another_network_are_scaled() {
         let (sweep, sizes) = sizes_of(
-            "cluster = { gpus = 64, server = \"dgx-h100\" }\nfidelity.mode = \"flow\"\nworkload = { kind = \"collective\", bytes = 1_000_000, algorithm = \"ring\" }",
+            "cluster = { gpus = 128, server = \"dgx-h100\" }\nfidelity.mode = \"flow\"\nworkload = { kind = \"collective\", bytes = 1_000_000, algorithm = \"ring\" }",
             "\"workload.op\" = [\"all-reduce\", \"all-gather\"]\n\"topology.kind\" = [\"clos\", \"multi-plane\"]",
         );
         let configs: Vec<Config> = sweep.experiments.iter().map(|e| config(&sweep, e)).collect();
         let mut known = KnownSizes::default();
-        (0..3).for_each(|i| known.add(&configs[i], sizes[i]));
-        let estimated = known.on_another_network(&configs[3]).expect("its traffic is known");
+        (0..3).for_each(|i| known.add(&configs[i], network_text(&configs[i]), sizes[i]));
+        let estimated =
+            known.on_another_network(&configs[3], &network_text(&configs[3])).expect("its traffic is known");
         let ratio = estimated.memory.held as f64 / sizes[3].memory.held as f64;
-        assert!((0.8..1.25).contains(&ratio), "{estimated:?} instead of {:?}", sizes[3]);
+        assert!((0.8..1.25).contains(&ratio), "{ratio}: {estimated:?} instead of {:?}", sizes[3]);
         assert!(sizes[3].memory.held as f64 > 1.25 * sizes[2].memory.held as f64, "{:?}", &sizes[2..]);
         assert!(known.has_kind(&configs[3]));
     }
