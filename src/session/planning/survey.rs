@@ -255,7 +255,7 @@ fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<S
                         || (bytes >= CHECKED_BYTES && known_sizes.has_kind(&config)) =>
                     {
                         estimated += 1;
-                        Ok(known_sizes.on_another_network(&config, &network))
+                        Ok(known_sizes.on_another_network(&config, network))
                     }
                     None => {
                         let (prepared, size) = match ahead.take(&shape) {
@@ -324,48 +324,57 @@ fn surveyed(sweep: &Sweep, estimates: bool, progress: &PlanProgress) -> Result<S
 #[derive(Default)]
 struct KnownSizes {
     all: Vec<(SizeKeys, ExperimentSize)>,
+    /// Numbers of texts in keys.
+    numbers: HashMap<String, u32>,
+    /// Estimates by traffic and network, until more is known.
+    estimates: HashMap<(u32, u32), Option<ExperimentSize>>,
 }
 
-/// What the size of an experiment is looked up by, as text.
-#[derive(Clone, PartialEq, Eq)]
+/// What the size of an experiment is looked up by: numbers of texts.
+#[derive(Clone, Copy, PartialEq, Eq)]
 struct SizeKeys {
-    traffic: String,
-    network: String,
-    kind: String,
+    traffic: u32,
+    network: u32,
+    kind: u32,
 }
 
-impl SizeKeys {
-    fn of(config: &Config, network: String) -> SizeKeys {
-        SizeKeys {
-            traffic: SizeKeys::traffic(config),
-            network,
-            kind: config.values.text(spec::KeyId::TopologyKind).to_string(),
+/// What the workload of an experiment sends, as text.
+fn traffic_text(config: &Config) -> String {
+    let traffic = match &config.workload {
+        // Times of software depend on the network. They decide no size.
+        WorkloadSection::Program(p) => {
+            let c = &p.communication;
+            format!("{:?}", (&p.source, &c.algorithm, &c.analytic, c.channels, c.chunk_bytes))
         }
-    }
-
-    /// What the workload sends.
-    fn traffic(config: &Config) -> String {
-        let traffic = match &config.workload {
-            // Times of software depend on the network. They decide no size.
-            WorkloadSection::Program(p) => {
-                let c = &p.communication;
-                format!("{:?}", (&p.source, &c.algorithm, &c.analytic, c.channels, c.chunk_bytes))
-            }
-            other => format!("{other:?}{:?}", config.jobs),
-        };
-        format!("{traffic}{}{:?}", config.is_flow_level(), config.joining())
-    }
+        other => format!("{other:?}{:?}", config.jobs),
+    };
+    format!("{traffic}{}{:?}", config.is_flow_level(), config.joining())
 }
 
 impl KnownSizes {
+    /// The keys of an experiment whose network has this [`network_text`].
+    fn keys(&mut self, config: &Config, network: String) -> SizeKeys {
+        let mut number = |text: String| {
+            let next = self.numbers.len() as u32;
+            *self.numbers.entry(text).or_insert(next)
+        };
+        SizeKeys {
+            traffic: number(traffic_text(config)),
+            network: number(network),
+            kind: number(config.values.text(spec::KeyId::TopologyKind).to_string()),
+        }
+    }
+
     fn add(&mut self, config: &Config, network: String, size: ExperimentSize) {
-        self.all.push((SizeKeys::of(config, network), size));
+        let keys = self.keys(config, network);
+        self.all.push((keys, size));
+        self.estimates.clear();
     }
 
     /// Whether an experiment on this kind of network was prepared. Queue pairs and paths differ most between kinds.
     fn has_kind(&self, config: &Config) -> bool {
-        let kind = config.values.text(spec::KeyId::TopologyKind);
-        self.all.iter().any(|(keys, _)| keys.kind == kind)
+        let kind = self.numbers.get(config.values.text(spec::KeyId::TopologyKind));
+        kind.is_some_and(|&kind| self.all.iter().any(|(keys, _)| keys.kind == kind))
     }
 
     /// Returns the size of a prepared experiment, each in turn.
@@ -373,14 +382,23 @@ impl KnownSizes {
         self.all.get(n % self.all.len().max(1)).map(|(_, size)| *size)
     }
 
-    /// Estimates the size of an experiment by one with the same traffic on another network: it has about as many packet-hops. How many more queue pairs and
-    /// longer paths its own network has is taken from other traffic that was prepared on both.
-    fn on_another_network(&self, config: &Config, network: &str) -> Option<ExperimentSize> {
-        let (traffic, kind) = (SizeKeys::traffic(config), config.values.text(spec::KeyId::TopologyKind));
-        let of_traffic = || self.all.iter().filter(|(k, _)| k.traffic == traffic).rev();
-        let scaled_by = |same: &dyn Fn(&SizeKeys) -> bool| {
+    /// Estimates the size of an experiment by one with the same traffic on another network: it has about as many packet-hops. How much more its own network
+    /// takes is taken from other traffic that was prepared on both.
+    fn on_another_network(&mut self, config: &Config, network: String) -> Option<ExperimentSize> {
+        let keys = self.keys(config, network);
+        if let Some(&estimate) = self.estimates.get(&(keys.traffic, keys.network)) {
+            return estimate;
+        }
+        let estimate = self.estimated(keys);
+        self.estimates.insert((keys.traffic, keys.network), estimate);
+        estimate
+    }
+
+    fn estimated(&self, keys: SizeKeys) -> Option<ExperimentSize> {
+        let of_traffic = || self.all.iter().filter(|(k, _)| k.traffic == keys.traffic).rev();
+        let scaled_by = |same: fn(&SizeKeys, &SizeKeys) -> bool| {
             of_traffic().find_map(|(k, size)| {
-                self.all.iter().filter(|(here, _)| same(here)).find_map(|(here, there_size)| {
+                self.all.iter().filter(|(here, _)| same(here, &keys)).find_map(|(here, there_size)| {
                     let both = |(other, _): &&(SizeKeys, ExperimentSize)| {
                         other.network == k.network && other.traffic == here.traffic
                     };
@@ -392,8 +410,8 @@ impl KnownSizes {
                 })
             })
         };
-        scaled_by(&|here| here.network == network)
-            .or_else(|| scaled_by(&|here| here.kind == kind))
+        scaled_by(|a, b| a.network == b.network)
+            .or_else(|| scaled_by(|a, b| a.kind == b.kind))
             .or_else(|| of_traffic().next().map(|(_, size)| *size))
     }
 }
@@ -613,8 +631,7 @@ mod tests {
         let configs: Vec<Config> = sweep.experiments.iter().map(|e| config(&sweep, e)).collect();
         let mut known = KnownSizes::default();
         (0..3).for_each(|i| known.add(&configs[i], network_text(&configs[i]), sizes[i]));
-        let estimated =
-            known.on_another_network(&configs[3], &network_text(&configs[3])).expect("its traffic is known");
+        let estimated = known.on_another_network(&configs[3], network_text(&configs[3])).expect("its traffic is known");
         let ratio = estimated.memory.held as f64 / sizes[3].memory.held as f64;
         assert!((0.8..1.25).contains(&ratio), "{ratio}: {estimated:?} instead of {:?}", sizes[3]);
         assert!(sizes[3].memory.held as f64 > 1.25 * sizes[2].memory.held as f64, "{:?}", &sizes[2..]);
