@@ -7,7 +7,7 @@ use std::time::Instant;
 use anyhow::anyhow;
 use serde_json::json;
 
-use hyperfold_session::{Excluded, MemoryForecast, Planned, Simulator, SweepRequest, TimeForecast};
+use hyperfold_session::{Excluded, MemoryForecast, Planned, SLOWED_BY_PAUSES, Simulator, SweepRequest, TimeForecast};
 
 use super::args::PlanArgs;
 use super::exit::{CliError, Exit};
@@ -81,9 +81,9 @@ fn range(time: &TimeForecast) -> String {
     let (shortest, longest) = (table::seconds(time.least), table::seconds(time.most));
     if let Some(about) = time.about {
         let pauses = if time.may_pause {
-            "; switches may pause (PFC) later, and then it takes up to 9 times as long"
+            format!("; switches may pause (PFC) later, and then it takes up to {SLOWED_BY_PAUSES} times as long")
         } else {
-            ""
+            String::new()
         };
         return format!("about {}, by simulating some experiments for a moment{pauses}", table::seconds(about));
     }

@@ -139,6 +139,8 @@ pub struct NetworkChanges {
     pub time_limit: u64,
     /// Link ends whose rate changes, ascending, with their rate in bps before the first change. It is the highest that they have.
     pub own_rates: Vec<(LinkEndIdx, u64)>,
+    /// Whether packets get lost at random at some time, so that there are [`LOSS_WORDS`] for each link end.
+    pub has_losses: bool,
 }
 
 impl NetworkChanges {
@@ -158,7 +160,7 @@ impl NetworkChanges {
 
     /// Packets that NIC `n` sent and that got lost at random, in an experiment with header `e` and shared words `shared`.
     pub fn lost_of_nic(&self, e: &Exp, shared: &[u32], n: NicIdx) -> u32 {
-        if self.has_losses() { shared[e.loss_words(n.end()) + loss::LOST as usize] } else { 0 }
+        if self.has_losses { shared[e.loss_words(n.end()) + loss::LOST as usize] } else { 0 }
     }
 
     /// Payload of all packets of NICs that got lost at random, in bytes.
@@ -168,17 +170,12 @@ impl NetworkChanges {
             let word = |place: u32| u64::from(shared[words + place as usize]);
             word(loss::BYTES_HI) << 32 | word(loss::BYTES_LO)
         };
-        if self.has_losses() { NicIdx::all(e.nic_len).map(bytes).sum() } else { 0 }
+        if self.has_losses { NicIdx::all(e.nic_len).map(bytes).sum() } else { 0 }
     }
 
     /// Whether a flow gets several paths at some time.
     pub fn has_several_paths(&self) -> bool {
         let several = |change: &TableChange| matches!(change, TableChange::NewPaths { data, answers, .. } if data.n > 1 || answers.n > 1);
         self.list.iter().any(|(_, change)| several(change))
-    }
-
-    /// Whether packets get lost at random at some time.
-    pub fn has_losses(&self) -> bool {
-        self.list.iter().any(|(_, change)| matches!(change, TableChange::Loss { .. }))
     }
 }

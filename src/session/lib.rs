@@ -35,7 +35,7 @@ pub use error::SessionError;
 pub use folders::merge::{Merged, merge};
 pub use folders::run_records::RunRecords;
 pub use planning::excluded::{Excluded, ExcludedGroup};
-pub use planning::forecast::{MemoryForecast, TimeForecast};
+pub use planning::forecast::{MemoryForecast, SLOWED_BY_PAUSES, TimeForecast};
 pub use planning::plan::LoadedSweep;
 pub use planning::planned::{PlanProgress, Planned, SearchPlan, SweepRequest};
 pub use run::{ResultStream, RunSummary, Session};

@@ -348,6 +348,12 @@ impl Config {
         }
     }
 
+    /// Whether ranks run programs, and one rank of each class stands for the others.
+    pub fn joins_ranks(&self) -> bool {
+        let has_programs = matches!(self.workload, WorkloadSection::Program(_) | WorkloadSection::Jobs);
+        self.joining() == Joining::Ranks && has_programs
+    }
+
     /// Whether an experiment that equals another one takes its outcome.
     pub fn shares_outcomes(&self) -> bool {
         self.is_flow_level() || self.folding() == Some(true)

@@ -215,8 +215,8 @@ fn belong_to(expected: u32, table: &'static str, owners: impl Iterator<Item = u3
     }
 }
 
-/// Checks that no transmitter sent more than its rate allows, the highest that it had. Each packet's time is rounded by at most half a clock tick, and the last packet may still be in
-/// transmission.
+/// Checks that no transmitter sent more than its rate allows, the highest that it had. Each packet's time is rounded by at most half a clock tick, and the last
+/// packet may still be in transmission.
 fn rates(t: &Tables, names: &RowNames) -> Result<(), Violation> {
     let e = &t.exps[0];
     let check = |end: &dyn Fn() -> String, bytes: u64, packets: u64, rate: u64, busy_until: u64| {

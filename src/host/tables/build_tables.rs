@@ -1,23 +1,21 @@
 //! Builds the tables of one experiment from a network, its flows and their paths.
 //!
-//! Layer: host. The only place that knows both the graph and the columns.
+//! Layer: host. Nothing but this folder knows both the graph and the columns.
 
 use std::collections::BTreeMap;
 
 use bytemuck::Zeroable;
 
 use hyperfold_base::budget;
-use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_S, tx_ps};
+use hyperfold_base::units::{PS_PER_S, tx_ps};
 use hyperfold_columns::{
-    ClassQueue, EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LOSS_WORDS, LinkEndIdx, NEVER, NONE, Nic,
-    NicIdx, OwnedTables, Packet, PacketDetails, PacketIdx, PathSpan, Plan, Port, PortIdx, RateColumns, RttSample,
-    SHARED_FLOWS_LEFT, SHARED_HEADER, Switch, SwitchIdx, TableChange, TaskIdx, TimeSeries, Wire, loss, meta, mode, psn,
-    task,
+    ClassQueue, EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx,
+    OwnedTables, Packet, PacketDetails, PacketIdx, Plan, Port, RateColumns, RttSample, SHARED_FLOWS_LEFT,
+    SHARED_HEADER, Switch, SwitchIdx, TaskIdx, TimeSeries, Wire, meta, psn, task,
 };
 use hyperfold_config::spec::SeriesKeys;
 use hyperfold_engine::{grow, stops};
 use hyperfold_llm::workload::Flow;
-use hyperfold_network::changes::{NetworkChange, TimedChange};
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind};
 use hyperfold_network::transport::{Cc, TrafficClass, Transport, psn_range};
 
@@ -25,6 +23,8 @@ use crate::setup::error::BuildError;
 use crate::tables::build_joined;
 use crate::tables::build_tasks;
 use crate::tables::exp_row::{header, int_rates};
+use crate::tables::link_ends::{Ends, add_data_paths, add_paths, owners};
+use crate::tables::network_changes::{changes, rate_columns, slowest_rates};
 pub use crate::tables::packet_case::{BuildOptions, GraphCase, PacketCase};
 use crate::tables::path_choices::PathChoices;
 use crate::tables::task_row_cache::TaskRowCache;
@@ -117,7 +117,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     grow::first_fill(&mut t.view(), &fill);
     changes(&mut t, case, &ends, &mut choices, &flow_rows, &rates);
     lengths(&mut t)?;
-    debug_assert!(!t.changes.has_losses() || t.shared.len() == t.exps[0].loss_words(LinkEndIdx::new(n_ends)));
+    debug_assert!(!t.changes.has_losses || t.shared.len() == t.exps[0].loss_words(LinkEndIdx::new(n_ends)));
     if let Some(keys) = case.options.series {
         let SeriesKeys { links, flows, interval_ps, cap } = keys;
         t.series = TimeSeries { links, flows, interval: interval_ps, cap: cap as usize, ..TimeSeries::default() };
@@ -126,66 +126,6 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let now = t.clocks.iter().copied().min().unwrap_or(NEVER);
     t.exps[0].now = if now == NEVER { 0 } else { now };
     Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs })
-}
-
-/// Stores the changes of the network, with their new paths. `rates`: those that an INT header can name, in Mb/s.
-fn changes(
-    t: &mut OwnedTables,
-    case: &PacketCase,
-    ends: &Ends,
-    choices: &mut PathChoices,
-    flow_rows: &[FlowIdx],
-    rates: &[u32],
-) {
-    if case.changes.is_empty() {
-        return;
-    }
-    let mut own_rates = BTreeMap::new();
-    let end_of = |arc: u32| ends.end_of_arc[arc as usize];
-    let list = case.changes.iter().map(|timed| {
-        budget::check("changes of the network");
-        let row_change = match &timed.change {
-            NetworkChange::LinkDown(link) => TableChange::LinkDown([end_of(2 * link), end_of(2 * link + 1)]),
-            NetworkChange::LinkUp(link) => TableChange::LinkUp([end_of(2 * link), end_of(2 * link + 1)]),
-            NetworkChange::NewPaths { flow, paths } => TableChange::NewPaths {
-                flow: flow_rows[*flow],
-                data: add_data_paths(t, &paths.data, ends, choices),
-                answers: add_paths(t, &paths.ack, ends),
-            },
-            NetworkChange::Rate { arc, rate_bps } => {
-                own_rates.insert(end_of(*arc), case.network.arc_rate(*arc));
-                TableChange::Rate { end: end_of(*arc), columns: rate_columns(case.transport, *rate_bps, rates) }
-            }
-            NetworkChange::Loss { arc, share_q32 } => TableChange::Loss { end: end_of(*arc), share_q32: *share_q32 },
-        };
-        (timed.time_ps, row_change)
-    });
-    t.changes.list = list.collect();
-    t.changes.own_rates = own_rates.into_iter().collect();
-    if t.changes.has_losses() {
-        loss_words(t, ends);
-    }
-}
-
-/// Columns of a NIC or a port with `rate` in bps.
-fn rate_columns(tr: &Transport, rate: u64, rates: &[u32]) -> RateColumns {
-    let mbps = (rate / BPS_PER_MBPS) as u32;
-    RateColumns {
-        rate,
-        tx_full: tx_ps(tr.payload + tr.data_overhead, rate, tr.clock_ps),
-        tx_ack: tx_ps(tr.ack_bytes, rate, tr.clock_ps),
-        rate_idx: rates.iter().position(|&x| x == mbps).unwrap_or(0) as u32,
-    }
-}
-
-/// Adds the shared words about losses at random. No link end loses packets yet.
-fn loss_words(t: &mut OwnedTables, ends: &Ends) {
-    budget::announce_rows::<u32>("losses of links", ends.arcs.len() as u64 * u64::from(LOSS_WORDS));
-    t.shared.extend(ends.arcs.iter().flat_map(|&arc| {
-        let mut words = [0; LOSS_WORDS as usize];
-        words[loss::ARC as usize] = arc;
-        words
-    }));
 }
 
 /// Fills the bits of packets in any order, with the range that the transport gives, or one of four bandwidth-delay products.
@@ -243,75 +183,6 @@ fn flow_shared(t: &mut OwnedTables, case: &PacketCase) {
     t.shared[SHARED_FLOWS_LEFT as usize] = flows_left(t, case);
 }
 
-/// The numbering of link ends.
-struct Ends {
-    /// The arc that each end transmits on.
-    arcs: Vec<ArcIdx>,
-    /// The end that transmits on each arc; NONE outside the packet network.
-    end_of_arc: Vec<LinkEndIdx>,
-    n_nics: u32,
-    /// Every switch as (node, first port, number of ports).
-    switches: Vec<(u32, PortIdx, u32)>,
-}
-
-impl Ends {
-    fn new(net: &Network) -> Self {
-        let out = net.out_arcs();
-        let mut arcs = Vec::new();
-        let mut end_of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
-        let mut add = |node: usize, arcs: &mut Vec<ArcIdx>| {
-            for &arc in &out[node] {
-                if net.is_packet_link(net.arc_link(arc)) {
-                    end_of_arc[arc as usize] = LinkEndIdx::new(arcs.len());
-                    arcs.push(arc);
-                }
-            }
-        };
-        for (v, node) in net.nodes.iter().enumerate() {
-            if node.is_end() {
-                add(v, &mut arcs);
-            }
-        }
-        let n_nics = arcs.len() as u32;
-        let mut switches = Vec::new();
-        for (v, node) in net.nodes.iter().enumerate() {
-            if node.kind == NodeKind::Switch {
-                let first = PortIdx(arcs.len() as u32 - n_nics);
-                add(v, &mut arcs);
-                switches.push((v as u32, first, arcs.len() as u32 - n_nics - first.0));
-            }
-        }
-        Ends { arcs, end_of_arc, n_nics, switches }
-    }
-
-    /// Numbers only the NICs that tasks belong to, without the network behind them: for an experiment in which no packet crosses the network. Nothing there
-    /// would ever happen, and steps look at all rows.
-    fn of_tasks(net: &Network, case: &GraphCase) -> Self {
-        let mut owns = vec![false; net.nodes.len()];
-        let host_of = |rank: u32| net.host_of(rank).expect("tasks belong to ranks of the network");
-        case.graph.tasks.iter().for_each(|t| owns[host_of(t.rank) as usize] = true);
-        let first = |out: &[ArcIdx]| out.iter().copied().find(|&arc| net.is_packet_link(net.arc_link(arc)));
-        let out = net.out_arcs();
-        let arcs: Vec<ArcIdx> = (0..owns.len()).filter(|&v| owns[v]).filter_map(|v| first(&out[v])).collect();
-        let mut end_of_arc = vec![LinkEndIdx::NONE; net.links.len() * 2];
-        for (end, &arc) in arcs.iter().enumerate() {
-            end_of_arc[arc as usize] = LinkEndIdx::new(end);
-        }
-        Ends { n_nics: arcs.len() as u32, arcs, end_of_arc, switches: Vec::new() }
-    }
-}
-
-/// Returns the NIC that runs each rank's tasks, those of reducers after those of GPUs: the first NIC of its host.
-fn owners(net: &Network, ends: &Ends) -> Vec<NicIdx> {
-    let mut first = vec![NicIdx::NONE; net.nodes.len()];
-    for (nic, &arc) in ends.arcs[..ends.n_nics as usize].iter().enumerate() {
-        let first_nic = &mut first[net.arc_from(arc) as usize];
-        *first_nic = (*first_nic).min(NicIdx::new(nic));
-    }
-    let hosts = net.ranks.iter().copied().chain(net.reducers.iter().map(|&(node, _)| node));
-    hosts.map(|host| first[host as usize]).collect()
-}
-
 fn nics(t: &mut OwnedTables, case: &PacketCase, ends: &Ends) {
     let (net, tr) = (case.network, case.transport);
     for &arc in &ends.arcs[..ends.n_nics as usize] {
@@ -358,17 +229,6 @@ fn headroom_bytes(net: &Network, arc: ArcIdx, max_wire: u32, slowest: &BTreeMap<
     let leaving = u128::from(max_wire + FRAME_BYTES);
     let more = (leaving * rate_in.saturating_sub(rate_out)).div_ceil(rate_out);
     in_flight(3).max(in_flight(2) + 3 * u128::from(max_wire) + more) as u64
-}
-
-/// Lowest rate in bps of each direction of a link whose rate changes.
-fn slowest_rates(changes: &[TimedChange]) -> BTreeMap<ArcIdx, u64> {
-    let mut slowest = BTreeMap::new();
-    for timed in changes {
-        if let NetworkChange::Rate { arc, rate_bps } = timed.change {
-            slowest.entry(arc).and_modify(|rate: &mut u64| *rate = rate_bps.min(*rate)).or_insert(rate_bps);
-        }
-    }
-    slowest
 }
 
 /// Bytes that come in while frames about the other traffic classes go before a pause frame.
@@ -555,31 +415,6 @@ fn flows(
     }
     t.order = vec![FlowIdx::NONE; n];
     Ok(rows)
-}
-
-/// Appends the paths of data: as lists, or where switches choose as a graph of choices.
-fn add_data_paths(t: &mut OwnedTables, paths: &[Vec<ArcIdx>], ends: &Ends, choices: &mut PathChoices) -> PathSpan {
-    if t.exps[0].modes & mode::ADAPTIVE == 0 {
-        return add_paths(t, paths, ends);
-    }
-    let ports: Vec<Vec<PortIdx>> = paths.iter().map(|path| egress_ports(path, ends).collect()).collect();
-    let first = choices.add(t, &ports);
-    PathSpan { first, len: ports.first().map_or(0, |path| path.len() as u32), n: paths.len() as u32 }
-}
-
-/// The egress ports of the switches that a path crosses. Its first arc leaves the NIC; every later one leaves a switch.
-fn egress_ports<'p>(path: &'p [ArcIdx], ends: &'p Ends) -> impl Iterator<Item = PortIdx> + 'p {
-    path.iter().skip(1).map(|&arc| PortIdx(ends.end_of_arc[arc as usize].0 - ends.n_nics))
-}
-
-/// Appends paths as egress ports of the switches they cross.
-fn add_paths(t: &mut OwnedTables, paths: &[Vec<ArcIdx>], ends: &Ends) -> PathSpan {
-    let first = t.paths.len() as u32;
-    for path in paths {
-        t.paths.extend(egress_ports(path, ends));
-    }
-    let len = paths.first().map_or(0, |p| p.len() as u32 - 1);
-    PathSpan { first, len, n: paths.len() as u32 }
 }
 
 /// Sets the most packets that each NIC can need in a step, and returns how many records each starts with.

@@ -33,7 +33,7 @@ const TASKS_PER_S: f64 = 650e3;
 
 /// Factor by which pauses slow down an experiment at most. While a switch may pause, one thread steps all of its ports. Runs with many pauses took 3 to 9 times
 /// what was estimated without them.
-pub(crate) const SLOWED_BY_PAUSES: f64 = 9.0;
+pub const SLOWED_BY_PAUSES: f64 = 9.0;
 /// Approximate speed-up of an experiment that has all threads: 1 to 1.5 for two, 2 for four (docs/explanation/performance.md).
 pub(super) const GAIN_OF_THREADS: f64 = 1.25;
 

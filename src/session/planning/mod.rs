@@ -2,6 +2,7 @@
 
 pub(crate) mod excluded;
 pub(crate) mod forecast;
+mod known_sizes;
 pub(crate) mod links_of_another;
 pub(crate) mod moment;
 pub(crate) mod plan;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hyperfold_base::units::{BPS_PER_GBPS, BPS_PER_MBPS};
 use hyperfold_config::spec::{
-    Analytic, Config, Conflict, FailingPart, ImpairedSpan, Impairment, ImpairmentText, Joining, KeyId, ReducedRate,
+    Analytic, Config, Conflict, FailingPart, ImpairedSpan, Impairment, ImpairmentText, KeyId, ReducedRate,
     WorkloadSection,
 };
 use hyperfold_network::changes::{NetworkChange, TimedChange};
@@ -186,7 +186,7 @@ pub(crate) fn impairment_notes(
             "the rates and losses of topology.outages have no effect here: no path crosses an impaired link"
                 .to_string(),
         );
-    } else if config.joining() == Joining::Ranks && has_programs(config) {
+    } else if config.joins_ranks() {
         notes.push(
             "fidelity.join = \"ranks\" gives all ranks of a class the rate of the slowest: a slow link of topology.outages slows all of them down; \
              fidelity.join = \"collectives\" tells them apart"
@@ -201,11 +201,6 @@ pub(crate) fn impairment_notes(
         );
     }
     notes
-}
-
-/// Whether ranks run programs, alone or as jobs.
-fn has_programs(config: &Config) -> bool {
-    matches!(config.workload, WorkloadSection::Program(_) | WorkloadSection::Jobs)
 }
 
 /// Whether formulas give the times of some communication between servers.
@@ -255,6 +250,20 @@ mod tests {
             ),
         ] {
             assert_eq!(found(outages), Ok(arcs), "{outages}");
+        }
+    }
+
+    #[test]
+    fn values_change_where_spans_begin_and_end() {
+        let impaired = |from_ps, to_ps, value| Impaired { span: ImpairedSpan { from_ps, to_ps }, value, text: "" };
+        for (spans, found) in [
+            (vec![impaired(5, Some(7), 3)], vec![(5, 3), (7, 9)]),
+            // One begins where another ends, with another value or the same.
+            (vec![impaired(5, Some(7), 3), impaired(7, None, 4)], vec![(5, 3), (7, 4)]),
+            (vec![impaired(5, Some(7), 3), impaired(7, Some(8), 3)], vec![(5, 3), (8, 9)]),
+            (vec![impaired(0, Some(2), 3), impaired(4, Some(6), 9)], vec![(0, 3), (2, 9)]),
+        ] {
+            assert_eq!(steps(&spans, 9), found);
         }
     }
 

@@ -111,6 +111,13 @@ pub(crate) fn network_changes(
         ),
         false => notes.extend(gives_up(config, outages, transport)),
     }
+    if config.joins_ranks() {
+        notes.push(
+            "fidelity.join = \"ranks\" simulates one rank of each class: what fails for it fails for its whole class; fidelity.join = \"collectives\" tells \
+             ranks apart"
+                .to_string(),
+        );
+    }
     changes
 }
 

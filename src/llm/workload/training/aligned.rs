@@ -86,14 +86,8 @@ mod tests {
         JobPlan {
             layers: vec![layer],
             stages: vec![vec![0]; stages as usize],
-            message_bytes: 0,
-            gathered_bytes: 0,
-            messages: Vec::new(),
-            stretch: Vec::new(),
             grad_syncs: vec![GradSync { ps: 3_000, slowdown: 1.2 }; stages as usize],
-            optimizer_ps: Vec::new(),
-            embedding_bytes: 0,
-            list_ps: 0,
+            ..JobPlan::default()
         }
     }
 

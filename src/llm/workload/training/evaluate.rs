@@ -666,13 +666,10 @@ mod tests {
                     layers: vec![layer(10_000), layer(900), layer(2_500)],
                     stages,
                     message_bytes: 1,
-                    gathered_bytes: 0,
                     messages: vec![(1.0, 1.0); n],
                     stretch: vec![(1.0, 1.0); n],
-                    grad_syncs: Vec::new(),
                     optimizer_ps: vec![0; pp as usize],
-                    embedding_bytes: 0,
-                    list_ps: 0,
+                    ..JobPlan::default()
                 };
                 let price = Price::new(&machine, &RankPlacement::new(&l).unwrap());
                 let (quick, full) = (breakdown(&plan, &l, &price), walked(&plan, &l, &price));

@@ -190,12 +190,7 @@ fn transformer_plan(model: &Transformer, layout: &Layout, price: &Price) -> JobP
         stages,
         message_bytes: own_tokens * bytes_per_token,
         gathered_bytes: if scattered { tokens * bytes_per_token } else { 0 },
-        messages: Vec::new(),
-        stretch: Vec::new(),
-        grad_syncs: Vec::new(),
-        optimizer_ps: Vec::new(),
-        embedding_bytes: 0,
-        list_ps: 0,
+        ..JobPlan::default()
     };
     // Modules that predict further tokens have their embedding on the last stage.
     if (model.tied || model.mtp > 0) && !layout.ends_on_one_rank() {

@@ -64,16 +64,5 @@ fn time(kernels: &[(LayerPart, Kernel)], price: &Price) -> u64 {
 
 fn one_stage(layers: Vec<LayerPlan>) -> JobPlan {
     let stage = (0..layers.len() as u16).collect();
-    JobPlan {
-        layers,
-        stages: vec![stage],
-        message_bytes: 0,
-        gathered_bytes: 0,
-        messages: Vec::new(),
-        stretch: Vec::new(),
-        grad_syncs: Vec::new(),
-        optimizer_ps: Vec::new(),
-        embedding_bytes: 0,
-        list_ps: 0,
-    }
+    JobPlan { layers, stages: vec![stage], ..JobPlan::default() }
 }

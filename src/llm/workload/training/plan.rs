@@ -96,8 +96,8 @@ pub(super) struct GradSync {
     pub slowdown: f64,
 }
 
-/// The plan of a job.
-#[derive(Clone, Debug)]
+/// The plan of a job. By default it has no layers, and nothing takes time.
+#[derive(Clone, Debug, Default)]
 pub(super) struct JobPlan {
     pub layers: Vec<LayerPlan>,
     /// Layers of each virtual stage in forward order, as indices into `layers`.

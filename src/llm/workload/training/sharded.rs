@@ -482,14 +482,7 @@ mod tests {
         JobPlan {
             layers: vec![end("embedding", 40), layer, end("logits", 60)],
             stages: vec![vec![0, 1, 1, 1, 1, 2]],
-            message_bytes: 0,
-            gathered_bytes: 0,
-            messages: Vec::new(),
-            stretch: Vec::new(),
-            grad_syncs: Vec::new(),
-            optimizer_ps: Vec::new(),
-            embedding_bytes: 0,
-            list_ps: 0,
+            ..JobPlan::default()
         }
     }
 
