@@ -85,8 +85,10 @@ impl KnownSizes {
     fn estimated(&self, keys: SizeKeys) -> Option<ExperimentSize> {
         let of_traffic = || self.all.iter().filter(|(k, _)| k.traffic == keys.traffic).rev();
         let scaled_by = |same: fn(&SizeKeys, &SizeKeys) -> bool| {
+            // Listed once, because a sweep may have thousands of networks, each with many prepared experiments before it.
+            let here: Vec<&(SizeKeys, ExperimentSize)> = self.all.iter().filter(|(k, _)| same(k, &keys)).collect();
             of_traffic().find_map(|(k, size)| {
-                self.all.iter().filter(|(here, _)| same(here, &keys)).find_map(|(here, there_size)| {
+                here.iter().find_map(|(here, there_size)| {
                     let both = |(other, _): &&(SizeKeys, ExperimentSize)| {
                         other.network == k.network && other.traffic == here.traffic
                     };
