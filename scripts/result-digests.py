@@ -101,6 +101,7 @@ SMALL = {
     "studies/failing-links": [],
     "studies/slow-links": [],
     "studies/lossy-links": [],
+    "studies/port-failover": [],
     "studies/ultra-ethernet": [],
     "studies/ultra-ethernet-beside-htsim": [],
     "studies/ultra-ethernet-slow-links": [],

@@ -40,15 +40,20 @@ if $soak; then
     # Shards on a SLURM cluster of one node.
     scripts/setup-slurm.sh
     scripts/soak-slurm.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
+    # Less of everything in a short soak.
+    at_most() { echo $(( $1 < $2 ? $1 : $2 )); }
+    cases=$(at_most $(( 2500 * HYPERFOLD_SOAK_MINUTES )) 20000)
+    kills=$(at_most $(( 25 * HYPERFOLD_SOAK_MINUTES )) 200)
+    mutating=$(at_most $(( (HYPERFOLD_SOAK_MINUTES + 2) / 3 )) 2)
     # The parsers' fuzz tests, with many more cases than usual.
-    HYPERFOLD_SOAK=30 PROPTEST_CASES=20000 cargo test --profile "$profile" --test sweep --test workload -- fuzz:: corpus::
+    HYPERFOLD_SOAK=30 PROPTEST_CASES=$cases cargo test --profile "$profile" --test sweep --test workload -- fuzz:: corpus::
     # Seeded mutations of what every parser reads.
-    HYPERFOLD_FUZZ_MINUTES=2 cargo test --profile "$profile" --test sweep -- --ignored --nocapture fuzz_targets::mutations_for_some_minutes
+    HYPERFOLD_FUZZ_MINUTES=$mutating cargo test --profile "$profile" --test sweep -- --ignored --nocapture fuzz_targets::mutations_for_some_minutes
     # Calls that fail by which results are written.
     scripts/setup-strace.sh
     scripts/io-faults.py "${CARGO_TARGET_DIR:-target}/$profile/hyperfold" --every 5
     # Runs that are killed at random moments and carried on with.
-    scripts/kill-test.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold" 200
+    scripts/kill-test.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold" "$kills"
     # Soak tests are the ignored ones with `soak` in their name; one at a time, so that each has the machine to itself.
     exec cargo test --workspace --profile "$profile" "$@" -- --ignored --test-threads 1 soak
 fi

@@ -2,7 +2,8 @@
 // however many packets it sends and takes in a step. What only some events need stays in the row.
 
 struct HeldNic {
-    // Constants of the NIC. The peer has the bit `LINK_LOSES` while packets get lost on the way to it.
+    // Constants of the NIC. The peer has the bit `LINK_LOSES` while packets get lost on the way to it, and `FLOWS_LEFT` once
+    // queue pairs have moved to another NIC.
     peer: u32,
     // Columns of its row.
     busy_until: u64,
@@ -43,7 +44,7 @@ fn hold_nic(n: u32) {
     own.in_head = wires[wire_base + n].head;
     own.in_n = wires[wire_base + n].n;
     own.in_t = clocks[clock_base + n];
-    let wire = wire_base + (own.peer & ~LINK_LOSES);
+    let wire = wire_base + (own.peer & ~LINK_TROUBLE);
     own.out_tail = wires[wire].tail;
     own.out_n = wires[wire].n;
 }
@@ -67,7 +68,7 @@ fn let_nic_go(n: u32) {
         wires[wire_base + n].tail = NONE;
     }
     clocks[clock_base + n] = own.in_t;
-    let wire = wire_base + (own.peer & ~LINK_LOSES);
+    let wire = wire_base + (own.peer & ~LINK_TROUBLE);
     wires[wire].tail = own.out_tail;
     wires[wire].n = own.out_n;
 }
@@ -85,7 +86,7 @@ fn take_arrival() -> u32 {
 fn nic_wire_push(p: u32, t: u64) {
     packets[packet_base + p].next = NONE;
     if own.out_n == 0u {
-        let peer = own.peer & ~LINK_LOSES;
+        let peer = own.peer & ~LINK_TROUBLE;
         wires[wire_base + peer].head = p;
         clocks[clock_base + peer] = t;
     } else {

@@ -134,6 +134,10 @@ fn next_event(n: u32, t: u64) -> EventKey {
 // A packet arrives.
 fn arrive(n: u32, event: EventKey) -> bool {
     let p = take_arrival();
+    if has_mode(MODE_CHANGES) && (own.peer & FLOWS_LEFT) != 0u && is_stray(n, p) {
+        lose_of_nic(n, p);
+        return false;
+    }
     let meta_word = packets[packet_base + p].meta_;
     let what = packet_kind(meta_word);
     if what == KIND_DATA {

@@ -8,7 +8,9 @@ use super::rows::{Exp, Nic, Port};
 pub const LINK_DOWN: u32 = 1 << 31;
 /// Bit of [`Port::peer`](super::Port::peer) and [`Nic::peer`](super::Nic::peer): what is sent there may get lost at random.
 pub const LINK_LOSES: u32 = 1 << 30;
-/// Both bits of a peer that are not part of its index.
+/// Bit of [`Nic::peer`](super::Nic::peer): queue pairs have moved from this NIC to another one, so packets of theirs may still arrive.
+pub const FLOWS_LEFT: u32 = 1 << 31;
+/// Both bits of a peer that are not part of its index. At a NIC the first of them is [`FLOWS_LEFT`].
 pub const LINK_TROUBLE: u32 = LINK_DOWN | LINK_LOSES;
 /// Value of [`Nic::paused`](super::Nic::paused) while the NIC's link is down.
 pub const HOLDS: u32 = 2;
@@ -56,7 +58,8 @@ pub mod loss {
     pub const SHARE: u32 = 0;
     /// Number of the direction of its link in the network, for the draws.
     pub const ARC: u32 = 1;
-    /// Packets of a NIC that were lost. A switch port counts its losses among its drops.
+    /// Packets that a NIC sent and that were lost, and packets that arrived there for queue pairs that had left it. A switch port counts its losses among its
+    /// drops.
     pub const LOST: u32 = 2;
     /// Payload of these packets in bytes, low word.
     pub const BYTES_LO: u32 = 3;
@@ -73,7 +76,7 @@ impl Exp {
 }
 
 /// Entries of `paths` that hold some paths one behind the other.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PathSpan {
     /// First entry.
     pub first: u32,
@@ -81,6 +84,8 @@ pub struct PathSpan {
     pub len: u32,
     /// Number of paths.
     pub n: u32,
+    /// The NIC at which they begin.
+    pub nic: NicIdx,
 }
 
 /// What changes.
@@ -139,7 +144,7 @@ pub struct NetworkChanges {
     pub time_limit: u64,
     /// Link ends whose rate changes, ascending, with their rate in bps before the first change. It is the highest that they have.
     pub own_rates: Vec<(LinkEndIdx, u64)>,
-    /// Whether packets get lost at random at some time, so that there are [`LOSS_WORDS`] for each link end.
+    /// Whether packets get lost at random at some time, or queue pairs move to other NICs, so that there are [`LOSS_WORDS`] for each link end.
     pub has_losses: bool,
 }
 
@@ -158,12 +163,12 @@ impl NetworkChanges {
         }
     }
 
-    /// Packets that NIC `n` sent and that got lost at random, in an experiment with header `e` and shared words `shared`.
+    /// Packets that NIC `n` sent and that got lost at random, and those that arrived there for queue pairs that had left it, in an experiment with header `e` and shared words `shared`.
     pub fn lost_of_nic(&self, e: &Exp, shared: &[u32], n: NicIdx) -> u32 {
         if self.has_losses { shared[e.loss_words(n.end()) + loss::LOST as usize] } else { 0 }
     }
 
-    /// Payload of all packets of NICs that got lost at random, in bytes.
+    /// Payload of all these packets, in bytes.
     pub fn bytes_lost_of_nics(&self, e: &Exp, shared: &[u32]) -> u64 {
         let bytes = |n: NicIdx| {
             let words = e.loss_words(n.end());

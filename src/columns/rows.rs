@@ -254,7 +254,8 @@ rows! {
     Nic {
         /// Index of its experiment in the sweep, low word.
         exp: u32,
-        /// The link end that receives what this NIC sends, with the bit [`LINK_LOSES`](super::LINK_LOSES) while packets get lost on the way.
+        /// The link end that receives what this NIC sends, with the bits [`LINK_LOSES`](super::LINK_LOSES) while packets get lost on the way, and
+        /// [`FLOWS_LEFT`](super::FLOWS_LEFT) once queue pairs have moved to another NIC.
         peer: LinkEndIdx,
         /// Rate of its link, in bps.
         rate: u64,

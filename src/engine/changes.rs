@@ -11,10 +11,11 @@ use crate::cpu::nic::set_clock;
 use crate::cpu::switch::class_port::{note_sendable, port_queue_row};
 use crate::cpu::switch::egress::{completion_time, drop_packet};
 use crate::cpu::switch::port_queue::has_port_queues;
+use crate::cpu::transport::queue_pair::join_order;
 use crate::cpu::transport::rate::set_rate;
 use hyperfold_columns::{
-    EndOwner, FlowIdx, HOLDS, LINK_DOWN, LINK_LOSES, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, RateColumns,
-    TableChange, Tables, cc, kind, loss, meta, qp,
+    EndOwner, FLOWS_LEFT, FlowIdx, HOLDS, LINK_DOWN, LINK_LOSES, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx,
+    RateColumns, TableChange, Tables, cc, kind, loss, meta, qp,
 };
 
 /// Makes all changes of the time `now`, which is that of the next one.
@@ -36,6 +37,8 @@ pub(crate) fn make(t: &mut Tables, now: u64) {
             TableChange::LinkUp(ends) => ends.into_iter().for_each(|end| link_up(t, end, now)),
             TableChange::NewPaths { flow, data, answers } => {
                 let has_telemetry = t.exps[0].cc == cc::HPCC;
+                move_sender(t, flow, data.nic, now);
+                move_receiver(t, flow, answers.nic);
                 let tx = &mut t.flow_tx[flow];
                 (tx.path_first, tx.path_len, tx.n_paths) = (data.first, data.len, data.n);
                 if has_telemetry {
@@ -144,14 +147,15 @@ fn change_rate(t: &mut Tables, end: LinkEndIdx, new: &RateColumns, now: u64) {
         }
         EndOwner::Nic(n) => {
             let old = t.nics[n].rate;
-            for f in t.nics[n].flow_first.run(t.nics[n].flow_n) {
+            let queue_pairs = queue_pairs_of(t, n);
+            for &f in &queue_pairs {
                 if t.exps[0].cc == cc::DCQCN {
                     dcqcn::advance_until(t, f, now);
                 }
             }
             let row = &mut t.nics[n];
             (row.rate, row.tx_full, row.tx_ack) = (new.rate, new.tx_full, new.tx_ack);
-            for f in t.nics[n].flow_first.run(t.nics[n].flow_n) {
+            for f in queue_pairs {
                 if t.flow_tx[f].flags & qp::CREATED != 0 {
                     follow_line_rate(t, n, f, old, now);
                 }
@@ -159,6 +163,14 @@ fn change_rate(t: &mut Tables, end: LinkEndIdx, new: &RateColumns, now: u64) {
             set_clock(t, n);
         }
     }
+}
+
+/// The queue pairs of NIC `n`: those that it began with, without those that have moved away, and those that have moved there and may still send.
+fn queue_pairs_of(t: &Tables, n: NicIdx) -> Vec<FlowIdx> {
+    let row = &t.nics[n];
+    let own = row.flow_first.places(row.flow_n);
+    let moved_here = t.order[row.flow_first.places(row.qp_n)].iter().copied().filter(|f| !own.contains(&f.usize()));
+    row.flow_first.run(row.flow_n).filter(|&f| t.flow_tx[f].nic == n).chain(moved_here).collect()
 }
 
 /// Changes the rates of queue pair `f` as its NIC's rate has changed from `old`: one that nothing else limited has the new rate, and none is above it.
@@ -185,6 +197,51 @@ fn follow_line_rate(t: &mut Tables, n: NicIdx, f: FlowIdx, old: u64, now: u64) {
             &EventKey { t: now, d: periodic(u32::MAX, u32::MAX, 0), kind: 0, entity: 0 },
         ),
         _ => set_rate(t, f, rate, line),
+    }
+}
+
+/// Moves the sending end of queue pair `f` to NIC `to`, where it is the last in turn. What it has sent and has not sent stays as it is.
+fn move_sender(t: &mut Tables, f: FlowIdx, to: NicIdx, now: u64) {
+    let from = t.flow_tx[f].nic;
+    if from == to {
+        return;
+    }
+    let old_rate = t.nics[from].rate;
+    if t.exps[0].cc == cc::DCQCN {
+        dcqcn::advance_until(t, f, now);
+    }
+    t.nics[from].peer.0 |= FLOWS_LEFT;
+    t.flow_tx[f].nic = to;
+    if t.flow_tx[f].flags & qp::CREATED != 0 {
+        follow_line_rate(t, to, f, old_rate, now);
+    }
+    if t.flow_tx[f].flags & qp::QUEUED == 0 {
+        return;
+    }
+    leave_order(t, from, f);
+    join_order(t, to, f);
+    let deadline = t.flow_tx[f].rto_at;
+    let row = &mut t.nics[to];
+    row.rto = row.rto.min(deadline);
+    (row.timer, row.timer_d) = (now, periodic(u32::MAX, u32::MAX, 0));
+    set_clock(t, to);
+}
+
+/// Takes queue pair `f` out of the turns of NIC `n`. The index of the one served last stays.
+fn leave_order(t: &mut Tables, n: NicIdx, f: FlowIdx) {
+    let row = &mut t.nics[n];
+    let turns = row.flow_first.places(row.qp_n);
+    let place = t.order[turns.clone()].iter().position(|&queued| queued == f).expect("it is in its NIC's order");
+    row.qp_n -= 1;
+    t.order.copy_within(turns.start + place + 1..turns.end, turns.start + place);
+}
+
+/// Moves the receiving end of queue pair `f` to NIC `to`.
+fn move_receiver(t: &mut Tables, f: FlowIdx, to: NicIdx) {
+    let from = t.flow_rx[f].nic;
+    if from != to {
+        t.nics[from].peer.0 |= FLOWS_LEFT;
+        t.flow_rx[f].nic = to;
     }
 }
 

@@ -49,10 +49,11 @@ impl ChangedNetwork {
                 TableChange::LinkUp(ends) => ends.into_iter().for_each(|end| self.set_down(t, carriers, end, false)),
                 TableChange::NewPaths { flow, data, answers } => {
                     let tx = &mut t.flow_tx[flow];
-                    (tx.path_first, tx.path_len, tx.n_paths) = (data.first, data.len, data.n);
+                    (tx.path_first, tx.path_len, tx.n_paths, tx.nic) = (data.first, data.len, data.n, data.nic);
                     let leader = tx.joined.checked_sub(1).map(FlowIdx);
                     let rx = &mut t.flow_rx[flow];
-                    (rx.path_first, rx.path_len, rx.n_paths) = (answers.first, answers.len, answers.n);
+                    (rx.path_first, rx.path_len, rx.n_paths, rx.nic) =
+                        (answers.first, answers.len, answers.n, answers.nic);
                     moved.insert(leader.unwrap_or(flow));
                 }
                 TableChange::Rate { end, columns } => {

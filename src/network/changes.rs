@@ -3,7 +3,7 @@
 //! What they do to packets is in `docs/explanation/model-semantics.md`, from "Links that fail" on. Here they are worked out before the experiment begins, as
 //! everything about them is known by then.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::routing::{FlowKey, FlowPaths, Router, RoutingPolicy};
 use crate::topology::{ArcIdx, Network};
@@ -19,7 +19,7 @@ pub enum NetworkChange {
     NewPaths {
         /// Index of the flow among those that cross the network.
         flow: usize,
-        /// Paths that run between the same two NICs as before.
+        /// Paths that run between the same two NICs as before, or between other ports of the same hosts if ports stand in for each other.
         paths: FlowPaths,
     },
     /// A direction of a link has another rate from now on, never above the link's own.
@@ -95,18 +95,29 @@ pub struct ChangeList {
     pub changes: Vec<TimedChange>,
     /// Indices of flows that had, at some time, no path around links that are down. They keep the one that they have, and wait.
     pub without_way: Vec<usize>,
+    /// Indices of those of them that would have had one over another port of their hosts.
+    pub other_ports: Vec<usize>,
+}
+
+/// Whether a flow may take other ports of its two hosts when no path is left between those that it has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PortFailover {
+    /// It stays on its ports, and waits.
+    Off,
+    /// It takes other ports, until a path between its own is back.
+    On,
 }
 
 /// Works out the changes that `outages` bring. Paths avoid a link from `reroute_ps` after it failed until `reroute_ps` after it came back.
 ///
 /// A flow whose own paths cross no link that is known to be down takes these. Any other takes what `policy` chooses on the network without those links, if
-/// that runs between the same two NICs. Links that fail before the beginning and do not come back change nothing.
+/// that runs between the same two NICs, or if `failover` is on. Links that fail before the beginning and do not come back change nothing.
 pub fn changes_of(
     net: &Network,
     outages: &[Outage],
     reroute_ps: u64,
     flows: &[RoutedFlow<'_>],
-    policy: &dyn RoutingPolicy,
+    (policy, failover): (&dyn RoutingPolicy, PortFailover),
 ) -> ChangeList {
     let mut list = ChangeList::default();
     // Times at which a link fails or comes back, and with the delay those at which paths change.
@@ -122,6 +133,7 @@ pub fn changes_of(
         flows.iter().map(|flow| (flow.first != flow.paths).then(|| flow.first.clone())).collect();
     let mut known = failed_before(outages);
     let mut waits = vec![false; flows.len()];
+    let mut could_move = vec![false; flows.len()];
     for time_ps in times {
         for span in spans.iter().filter(|span| span.is_change()) {
             if span.down_ps == time_ps {
@@ -142,10 +154,11 @@ pub fn changes_of(
         known = now_known;
         let router = Router::avoiding(net, &|link| known.contains(&link));
         for (flow, routed) in flows.iter().enumerate() {
-            let wanted = match around(&router, policy, routed, &known) {
+            let wanted = match around(&router, policy, routed, &known, failover) {
                 Ok(paths) => paths,
-                Err(NoWay) => {
+                Err(NoWay { has_other_ports }) => {
                     waits[flow] = true;
+                    could_move[flow] |= has_other_ports;
                     continue;
                 }
             };
@@ -157,11 +170,34 @@ pub fn changes_of(
         }
     }
     list.without_way = (0..flows.len()).filter(|&flow| waits[flow]).collect();
+    list.other_ports = (0..flows.len()).filter(|&flow| could_move[flow]).collect();
     list
 }
 
-/// No path between the NICs of a flow is left.
-struct NoWay;
+/// Gives each flow that begins after it has moved to other ports the paths that it has then, and takes the changes before from the list: such a flow has nothing
+/// to move. `starts_ps`: times in ps at which the flows begin.
+pub fn begin_where_moved(starts_ps: &[u64], paths: &mut [FlowPaths], changes: &mut Vec<TimedChange>) {
+    let mut moved: BTreeMap<usize, FlowPaths> = BTreeMap::new();
+    for timed in changes.iter() {
+        if let NetworkChange::NewPaths { flow, paths } = &timed.change
+            && timed.time_ps <= starts_ps[*flow]
+        {
+            moved.insert(*flow, paths.clone());
+        }
+    }
+    moved.retain(|flow, later| ports_of(later) != ports_of(&paths[*flow]));
+    changes.retain(|timed| match &timed.change {
+        NetworkChange::NewPaths { flow, .. } => !moved.contains_key(flow) || timed.time_ps > starts_ps[*flow],
+        _ => true,
+    });
+    moved.into_iter().for_each(|(flow, later)| paths[flow] = later);
+}
+
+/// No path is left that a flow may take.
+struct NoWay {
+    /// Whether there is one over other ports of its hosts.
+    has_other_ports: bool,
+}
 
 /// Paths of a flow where the links `known` are down; `None`: its own.
 fn around(
@@ -169,16 +205,42 @@ fn around(
     policy: &dyn RoutingPolicy,
     flow: &RoutedFlow<'_>,
     known: &BTreeSet<u32>,
+    failover: PortFailover,
 ) -> Result<Option<FlowPaths>, NoWay> {
-    let ends = |paths: &FlowPaths| (paths.data[0][0], paths.ack[0][0]);
-    if !crosses(flow.paths, known) && ends(flow.paths) == ends(flow.first) {
+    let moves = failover == PortFailover::On;
+    if !crosses(flow.paths, known) && (moves || ports_of(flow.paths) == ports_of(flow.first)) {
         return Ok(None);
     }
-    let found = policy.paths(router, &flow.key, flow.lane).map_err(|_| NoWay)?;
-    if crosses(&found, known) || ends(&found) != ends(flow.first) {
-        return Err(NoWay);
+    let found = policy.paths(router, &flow.key, flow.lane).ok().filter(|found| !crosses(found, known));
+    match found {
+        Some(found) if ports_of(&found) == ports_of(flow.first) => Ok(Some(found)),
+        _ => match over_other_ports(router, policy, flow, known) {
+            Some(found) if moves => Ok(Some(found)),
+            other => Err(NoWay { has_other_ports: other.is_some() }),
+        },
     }
-    Ok(Some(found))
+}
+
+/// The directions of links on which a flow's data and its acknowledgements leave their hosts.
+fn ports_of(paths: &FlowPaths) -> (ArcIdx, ArcIdx) {
+    (paths.data[0][0], paths.ack[0][0])
+}
+
+/// Paths of a flow over whichever ports of its hosts have one. Keeps as many of its own two ports as it can.
+fn over_other_ports(
+    router: &Router,
+    policy: &dyn RoutingPolicy,
+    flow: &RoutedFlow<'_>,
+    known: &BTreeSet<u32>,
+) -> Option<FlowPaths> {
+    let own = ports_of(flow.paths);
+    let first = flow.lane.unwrap_or(0);
+    let candidates = (0..router.ports_of_hosts(&flow.key)).filter_map(|i| {
+        let found = policy.paths(router, &flow.key, Some(first + i)).ok()?;
+        (!crosses(&found, known)).then_some((i, found))
+    });
+    let changed = |ports: (ArcIdx, ArcIdx)| u32::from(ports.0 != own.0) + u32::from(ports.1 != own.1);
+    candidates.min_by_key(|(i, found)| (changed(ports_of(found)), *i)).map(|(_, found)| found)
 }
 
 /// A time during which a link is down.
@@ -249,7 +311,7 @@ mod tests {
             false => own.clone(),
         };
         let flow = RoutedFlow { key, lane: None, paths: &own, first: &first };
-        (changes_of(&net, outages, reroute_ps, &[flow], &policy), own)
+        (changes_of(&net, outages, reroute_ps, &[flow], (&policy, PortFailover::Off)), own)
     }
 
     fn outage(link: u32, down_ps: u64, up_ps: Option<u64>) -> Outage {

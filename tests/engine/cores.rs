@@ -69,10 +69,18 @@ fn threads_change_no_table_of_task_graphs() {
 
 #[test]
 fn threads_change_no_table_of_flows() {
-    for seed in
-        [3_000, random::SELECTIVE, random::CHANGES, random::UEC, random::ADAPTIVE, random::CLASSES, random::IMPAIRED]
-            .into_iter()
-            .flat_map(|first| first..first + 10)
+    for seed in [
+        3_000,
+        random::SELECTIVE,
+        random::CHANGES,
+        random::UEC,
+        random::ADAPTIVE,
+        random::CLASSES,
+        random::IMPAIRED,
+        random::MOVING,
+    ]
+    .into_iter()
+    .flat_map(|first| first..first + 10)
     {
         let t = engine::tables(&random::case(seed), OPTIONS).tables;
         threads_agree(&format!("random {seed}"), &t, THREADS[seed as usize % 3]);

@@ -193,3 +193,37 @@ fn what_failed_before_the_beginning_is_avoided_at_both_levels_of_detail() {
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("no path is left between rank 3 and rank"), "{said}");
 }
+
+/// Two hosts with two ports of 200 Gb/s each, and a leaf for each port.
+const TWO_LEAVES: &str = "cluster = { gpus = 4, gpus_per_server = 1 }\n\
+    topology = { kind = \"dcn-plus\", servers_per_pod = 4, link_gbps = 400, link_delay_ns = 500 }\n\
+    workload = { kind = \"traffic\", pattern = \"ring\", stride = 2, bytes = 4000000 }\n";
+
+#[test]
+fn a_flow_whose_leaf_fails_goes_on_over_the_other_port() {
+    for (level, more) in [
+        ("packet", "transport = { cc = \"none\", payload_bytes = 4096, loss_recovery = \"selective\", rto_us = 400 }\n"),
+        ("flow", "transport = { cc = \"none\", payload_bytes = 4096 }\n"),
+    ] {
+        let (folder, said, code) = Folder::with_run(&format!(
+            "name = \"ports\"\n[base]\n{TWO_LEAVES}{more}fidelity.mode = \"{level}\"\nrouting.reroute_us = 20\noutput.flows = true\n\
+             [axes]\n\"topology.outages\" = [\"\", \"segment0.tor0 down 50us\", \"segment0.tor1 down 50us\", \"segment0.tor0 down 50us up 80us\"]\n\
+             \"routing.port_failover\" = [true, false]\n"
+        ));
+        assert_eq!(code, 1, "two experiments fail without failover\n{said}");
+        assert!(said.contains("another port of their NICs has a path: routing.port_failover = true moves them"), "{said}");
+        let status = folder.column("o/results.csv", "status");
+        assert_eq!(status, ["ok", "ok", "ok", "failed", "ok", "failed", "ok", "ok"], "{level}: {said}");
+        // Four flows. Those on the leaf that fails wait for 20 us, and then share the other ports with those that are there.
+        let sending_us = 4_000_000.0 * (4144.0 / 4096.0) * 8.0 / 200e3;
+        let times: Vec<Vec<f64>> = (0..8).map(|id| folder.flow_times_us(id)).collect();
+        let moved = |id: usize| times[id].iter().zip(&times[0]).filter(|(with, without)| **with > *without + 15.0).count();
+        assert!(moved(2) > 0 || moved(4) > 0, "{times:?}");
+        for id in [2, 4] {
+            let slowest = times[id].iter().copied().fold(0.0, f64::max);
+            // At most two flows share a port, for what was left of them.
+            let most = 2.0 * (sending_us - 50.0) + 50.0 + 20.0 + 450.0;
+            assert!((times[0][0]..most).contains(&slowest), "{level} {id}: {slowest} {most} {times:?}");
+        }
+    }
+}

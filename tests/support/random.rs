@@ -5,7 +5,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use hyperfold_llm::workload::Flow;
-use hyperfold_network::changes::{NetworkChange, Outage, RoutedFlow, TimedChange, changes_of};
+use hyperfold_network::changes::{
+    NetworkChange, Outage, PortFailover, RoutedFlow, TimedChange, begin_where_moved, changes_of,
+};
 use hyperfold_network::routing::{Ecmp, FlowKey, FlowPaths, RoutingPolicy, Spray};
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, SlowArc, SwitchNames};
 use hyperfold_network::transport::{
@@ -78,16 +80,23 @@ pub const CLASSES: u64 = 7_000_000;
 /// Seeds from here on have links whose rate changes, or that lose packets at random.
 pub const IMPAIRED: u64 = 8_000_000;
 
+/// Seeds from here on have hosts with two ports, and flows that move from one to the other.
+pub const MOVING: u64 = 9_000_000;
+
 /// A case with congestion control `cc`.
 pub fn case_of(first_seed: u64, cc: Cc) -> Case {
     let mut rng = Rng::new(first_seed);
-    // What else a case with impaired links has.
+    // What else a case with impaired links, or with flows that move, has.
+    let is_moving = first_seed >= MOVING;
     let is_impaired = first_seed >= IMPAIRED;
     let seed =
         if is_impaired { rng.pick(&[0, SELECTIVE, UEC, ADAPTIVE, CLASSES]) + first_seed % 4 } else { first_seed };
     let clock_ps = rng.pick(&[1, 1000]);
     let is_adaptive = (ADAPTIVE..CLASSES).contains(&seed);
     let mut network = if is_adaptive { several_ways(&mut rng, clock_ps) } else { network(&mut rng, clock_ps) };
+    if is_moving {
+        second_ports(&mut rng, &mut network, clock_ps);
+    }
     let mut flows = flows(&mut rng, network.ranks.len() as u64, clock_ps);
     let paths = if is_adaptive { all_paths(&mut rng, &network, &flows) } else { paths(&mut rng, &network, &flows) };
     if (SLOW..UEC).contains(&seed) || seed >= UEC && rng.chance(30) {
@@ -118,10 +127,12 @@ pub fn case_of(first_seed: u64, cc: Cc) -> Case {
         }
     }
     let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
-    if (CHANGES..SLOW).contains(&seed) || seed >= SLOW && rng.chance(20) {
+    if is_moving {
+        break_ports(&mut rng, &mut case);
+    } else if (CHANGES..SLOW).contains(&seed) || seed >= SLOW && rng.chance(20) {
         break_links(&mut rng, &mut case);
     }
-    if is_impaired {
+    if is_impaired && (!is_moving || rng.chance(30)) {
         impair_links(&mut rng, &mut case);
     }
     case
@@ -302,16 +313,58 @@ pub fn slow_arcs(rng: &mut Rng, network: &Network) -> Vec<SlowArc> {
     rates.into_iter().filter(is_slower).map(|(arc, rate_bps)| SlowArc { arc, rate_bps }).collect()
 }
 
+/// Links most hosts to a second switch.
+fn second_ports(rng: &mut Rng, network: &mut Network, clock_ps: u64) {
+    let switches: Vec<NodeIdx> = (0..network.nodes.len() as NodeIdx)
+        .filter(|&node| network.nodes[node as usize].kind == NodeKind::Switch)
+        .collect();
+    for host in network.ranks.clone() {
+        let first = network.links.iter().find(|link| link.a == host || link.b == host).expect("every host has a link");
+        let (ends, first_rate, first_delay) = ([first.a, first.b], first.rate_bps, first.delay_ps);
+        let b = rng.pick(&switches);
+        if rng.chance(80) && !ends.contains(&b) {
+            let delay_ps = if rng.chance(70) { first_delay } else { delay(rng, clock_ps) };
+            let rate_bps = if rng.chance(70) { first_rate } else { rng.pick(&[25, 40, 100]) * GBPS };
+            network.links.push(Link { a: host, b, rate_bps, delay_ps });
+        }
+    }
+}
+
+/// Makes links fail, most of them those of hosts with two ports, and lets flows move to other ports. Credit does not move.
+fn break_ports(rng: &mut Rng, case: &mut Case) {
+    let net = &case.network;
+    let ports = |host: NodeIdx| (0u32..).zip(&net.links).filter(move |(_, l)| l.a == host || l.b == host);
+    let of_hosts: Vec<u32> = net
+        .ranks
+        .iter()
+        .filter(|&&host| ports(host).count() > 1)
+        .flat_map(|&host| ports(host).map(|(i, _)| i))
+        .collect();
+    let failover = if case.transport.credit.is_none() { PortFailover::On } else { PortFailover::Off };
+    break_some(rng, case, failover, &of_hosts);
+    let starts_ps: Vec<u64> = case.flows.iter().map(|flow| flow.start_ps).collect();
+    begin_where_moved(&starts_ps, &mut case.paths, &mut case.changes);
+}
+
 /// Makes links fail, some of them for good, and lets routing react after a while.
 pub fn break_links(rng: &mut Rng, case: &mut Case) {
+    break_some(rng, case, PortFailover::Off, &[]);
+}
+
+/// Makes links fail, those of `often` more often than others.
+fn break_some(rng: &mut Rng, case: &mut Case, failover: PortFailover, often: &[u32]) {
     let links = case.network.links.len() as u64;
+    let link = |rng: &mut Rng| match often.is_empty() || rng.chance(30) {
+        true => rng.range(0, links - 1) as u32,
+        false => rng.pick(often),
+    };
     let latest_ps = rng.pick(&[1_000_000, 10_000_000, 60_000_000]);
     let outages: Vec<Outage> = (0..rng.range(1, 4))
         .map(|_| {
             let down_ps = if rng.chance(15) { 0 } else { rng.range(0, latest_ps) };
             let length_ps = rng.pick(&[300_000, 5_000_000, 30_000_000]);
             Outage {
-                links: (0..rng.range(1, 2)).map(|_| rng.range(0, links - 1) as u32).collect(),
+                links: (0..rng.range(1, 2)).map(|_| link(rng)).collect(),
                 down_ps: Some(down_ps),
                 up_ps: (!rng.chance(20)).then(|| down_ps + rng.range(1, length_ps)),
             }
@@ -330,7 +383,7 @@ pub fn break_links(rng: &mut Rng, case: &mut Case) {
     let seed = rng.next() as u32;
     let policy: Box<dyn RoutingPolicy> =
         if rng.chance(50) { Box::new(Ecmp { seed }) } else { Box::new(Spray { seed, max_paths: 4 }) };
-    case.changes = changes_of(&case.network, &outages, reroute_ps, &routed, &*policy).changes;
+    case.changes = changes_of(&case.network, &outages, reroute_ps, &routed, (&*policy, failover)).changes;
 }
 
 /// Makes switches choose among paths, and most receivers take packets in any order.

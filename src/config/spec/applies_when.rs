@@ -74,6 +74,10 @@ pub(super) fn segments(v: &Values) -> bool {
 pub(super) fn leaf_of_each_port(v: &Values) -> bool {
     ["hpn", "dcn-plus", "multi-plane"].iter().any(|kind| topology(v, kind))
 }
+/// Whether something of the network may fail, packet by packet or flow by flow.
+pub(super) fn has_outages(v: &Values) -> bool {
+    (packets(v) || v.is(KeyId::Mode, "flow")) && v.has(KeyId::Outages)
+}
 /// Whether the topology may have less rate out of a leaf than into it.
 pub(super) fn oversubscribed(v: &Values) -> bool {
     clos(v) || segments(v) || topology(v, "rail-optimized")
@@ -153,8 +157,9 @@ const OF_ITERATIONS: [&str; 3] = ["routing", "transport", "fidelity"];
 /// Keys of other sections that `fidelity.mode = "job"` reads only if it simulates iterations.
 const OF_ITERATIONS_TOO: [KeyId; 3] = [KeyId::LinkDelayNs, KeyId::SwitchLatencyNs, KeyId::BufferMib];
 /// Keys of other sections that `fidelity.mode = "job"` does not read.
-const OF_PACKETS_TOO: [KeyId; 25] = [
+const OF_PACKETS_TOO: [KeyId; 26] = [
     KeyId::Outages,
+    KeyId::PortFailover,
     KeyId::RerouteUs,
     KeyId::BaseTimeNs,
     KeyId::BaseTimeAcrossNs,

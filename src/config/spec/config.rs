@@ -125,6 +125,7 @@ impl Config {
                 policy,
                 seed: v.int(KeyId::RoutingSeed) as u32,
                 reroute_ps: scaled(v.float(KeyId::RerouteUs), 1e3 * PS_PER_NS as f64),
+                port_failover: v.bool(KeyId::PortFailover),
             },
             workload: match v.jobs() {
                 _ if job_mode(v) => WorkloadSection::Cluster(Box::new(cluster_run(v, dir, seed)?)),

@@ -31,6 +31,10 @@ pub(super) fn nic_ports(v: &Values) -> Value {
     let own = server(v).map_or(1, ServerModel::links_of_port);
     Value::Int(if leaf_of_each_port(v) { own.max(2) } else { own })
 }
+/// Whether the fabric gives each NIC two leaves so that one may fail.
+pub(super) fn two_leaves_a_nic(v: &Values) -> Value {
+    Value::Bool(v.is(KeyId::TopologyKind, "hpn") || v.is(KeyId::TopologyKind, "dcn-plus"))
+}
 pub(super) fn gpu(v: &Values) -> Value {
     Value::Text(gpu_of(v.text(KeyId::Server)).unwrap_or("h100").into())
 }

@@ -96,7 +96,9 @@ macro_rules! for_each_key {
                 "with adaptive: full packets of queue by which a port's grade rises (our choice); a switch draws among the ports of the lowest grade";
             WeighPorts "routing.weigh_ports" KeyKind::Bool, D::Bool(false), |v| packets(v) && v.is(KeyId::Policy, "adaptive"),
                 "with adaptive: where ports differ in how many paths lie behind them, each gets packets in proportion to that";
-            RerouteUs "routing.reroute_us" stepped(0.0, 1e9, 0.000_001), D::Float(1000.0), |v| packets(v) && v.has(KeyId::Outages),
+            PortFailover "routing.port_failover" KeyKind::Bool, D::Derived(derive::two_leaves_a_nic, "true in an hpn or dcn-plus network"), has_outages,
+                "flows of a port that is cut off take another port of their NIC, and return when a path is back; needs NICs with several ports (cluster.nic_ports)";
+            RerouteUs "routing.reroute_us" stepped(0.0, 1e9, 0.000_001), D::Float(1000.0), has_outages,
                 "time from a failure or repair until paths avoid or use what failed (our choice: switches report link-down to routing within about a millisecond)";
 
             Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "nscc", "rccc"], &[]), D::Choice("hpcc"), always, "congestion control";

@@ -126,6 +126,8 @@ pub struct Routing {
     pub seed: u32,
     /// Time from a failure or repair until paths avoid or use what failed, in ps.
     pub reroute_ps: u64,
+    /// Whether flows of a port that is cut off move to another port of their NIC.
+    pub port_failover: bool,
 }
 
 /// How packets choose among shortest paths.

@@ -8,11 +8,14 @@ use super::class_turns::kick_classes;
 use super::classes::{class_of, class_queue, has_classes};
 use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, periodic};
 use super::lists::{fetch, fetch_rest, wire_pop};
+use super::loss::{is_stray, lose_of_nic};
 use super::sending::{look_again, may_send, remove_finished, send_data, transmit};
 use super::task;
 use super::transport::stream::{is_uec, takes_any_order, takes_credit};
 use super::transport::{credit, queue_pair, receiver, selective, sender, uec};
-use hyperfold_columns::{FlowIdx, HOLDS, NEVER, NONE, NicIdx, PacketIdx, Tables, cc, flag, kind, meta, mode, qp};
+use hyperfold_columns::{
+    FLOWS_LEFT, FlowIdx, HOLDS, NEVER, NONE, NicIdx, PacketIdx, Tables, cc, flag, kind, meta, mode, qp,
+};
 
 /// Number of consecutive NICs whose arrivals are prefetched together.
 pub const TOGETHER: u32 = 8;
@@ -145,6 +148,10 @@ fn first_of_several(t: &Tables, n: NicIdx, now: u64) -> EventKey {
 /// Handles the arrival of a packet. Returns whether the NIC may have something to send now.
 fn arrive(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     let p = wire_pop(t, n.end());
+    if t.nics[n].peer.0 & FLOWS_LEFT != 0 && is_stray(t, n, p) {
+        lose_of_nic(t, n.end(), p);
+        return false;
+    }
     let pk_meta = t.packets[p].meta;
     match (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK {
         kind::DATA => receiver::on_data(t, n, p, event),

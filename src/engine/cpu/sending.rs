@@ -11,8 +11,8 @@ use super::transport::spraying::{next_entropy, path_of};
 use super::transport::stream::{is_uec, next_start, takes_any_order, takes_credit};
 use super::transport::{any_order, credit, mixed, queue_pair, selective, uec};
 use hyperfold_columns::{
-    Exp, FlowIdx, FlowTx, FoldTrace, LINK_LOSES, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, Tables, cc, flag, kind,
-    meta, mode, qp,
+    Exp, FlowIdx, FlowTx, FoldTrace, LINK_LOSES, LINK_TROUBLE, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, Tables,
+    cc, flag, kind, meta, mode, qp,
 };
 
 /// Whether a queue pair has something to send and its windows let it.
@@ -171,5 +171,5 @@ pub(super) fn transmit(t: &mut Tables, n: NicIdx, p: PacketIdx, x: u64, event: &
     if peer.0 & LINK_LOSES != 0 && is_lost(t, n.end(), p, event.t + x) {
         return lose_of_nic(t, n.end(), p);
     }
-    wire_push(t, LinkEndIdx(peer.0 & !LINK_LOSES), p);
+    wire_push(t, LinkEndIdx(peer.0 & !LINK_TROUBLE), p);
 }

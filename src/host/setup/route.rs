@@ -13,7 +13,7 @@ use hyperfold_config::spec::{
     self, Analytic, Config, Conflict, KeyId, PolicyChoice, ProgramFormat, TopologyKind, WorkloadSection,
 };
 use hyperfold_llm::workload::Flow;
-use hyperfold_network::changes::{TimedChange, crosses, failed_before};
+use hyperfold_network::changes::{TimedChange, begin_where_moved, crosses, failed_before};
 use hyperfold_network::routing::{
     FlowPaths, PayloadClock, RouteFile, Router, RoutingPolicy, flow_rtt_window, global_rtt_window, is_intra_server,
 };
@@ -206,9 +206,19 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     };
     drop(router);
     drop(detours);
-    let crossing =
-        CrossingFlows { flows: &packet_flows, paths: &paths, own_paths: &own_paths, lanes: &lanes, policy: &*policy };
-    let mut changes = network_changes(config, &network, &outages, &crossing, &transport, &mut notes);
+    let crossing = CrossingFlows {
+        flows: &packet_flows,
+        paths: &paths,
+        own_paths: &own_paths,
+        lanes: &lanes,
+        policy: &*policy,
+        has_tasks: job.is_some(),
+    };
+    let mut changes = network_changes(config, &network, &outages, &crossing, &transport, &mut notes)?;
+    if !config.is_flow_level() {
+        let starts_ps: Vec<u64> = packet_flows.iter().map(|flow| flow.start_ps).collect();
+        begin_where_moved(&starts_ps, &mut paths, &mut changes);
+    }
     if !packet_flows.is_empty() {
         changes.append(&mut impaired);
         changes.sort_by_key(|change| change.time_ps);

@@ -24,7 +24,7 @@ use crate::tables::build_joined;
 use crate::tables::build_tasks;
 use crate::tables::exp_row::{header, int_rates};
 use crate::tables::link_ends::{Ends, add_data_paths, add_paths, owners};
-use crate::tables::network_changes::{changes, rate_columns, slowest_rates};
+use crate::tables::network_changes::{changes, moves_to, rate_columns, slowest_rates};
 pub use crate::tables::packet_case::{BuildOptions, GraphCase, PacketCase};
 use crate::tables::path_choices::PathChoices;
 use crate::tables::task_row_cache::TaskRowCache;
@@ -98,17 +98,17 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     t.shared = vec![0; SHARED_HEADER as usize + t.ports.len() * words_of_port];
     class_queues(&mut t, tr);
     t.shared[SHARED_FLOWS_LEFT as usize] = flows_left(&t, case);
-    let rtts = case.options.rtt_cap as usize * case.flows.len();
+    let rtts = case.options.rtt_cap as usize * t.flow_tx.len();
     budget::announce_rows::<RttSample>("samples of round-trip times (output.rtt)", rtts as u64);
     t.rtts = vec![RttSample { at: 0, rtt: 0 }; rtts];
     if tr.takes_any_order() {
         psn_bits(&mut t, tr)?;
     }
     if tr.cc == Cc::Hpcc {
-        t.ints = vec![IntVec { hop: [0; 5] }; case.flows.len()];
+        t.ints = vec![IntVec { hop: [0; 5] }; t.flow_tx.len()];
     }
     t.exps[0].mask_words = mask_words;
-    let fill = first_pools(&mut t, case, step);
+    let fill = first_pools(&mut t, case, &ends, step);
     let packets: u64 = fill.iter().map(|&n| u64::from(n)).sum();
     // With telemetry each packet has a vector too.
     let telemetry = if t.ints.is_empty() { 0 } else { size_of::<IntVec>() };
@@ -362,7 +362,12 @@ fn flows(
     let mut sorted: Vec<u32> = (0..n as u32).collect();
     sorted.sort_by_key(|&i| (nic_src[i as usize], case.flows[i as usize].start_ps, case.flows[i as usize].id));
     let mut rows = vec![FlowIdx(0); n];
-    for (row, &i) in sorted.iter().enumerate() {
+    let moves = moves_to(case);
+    let mut last_nic = NicIdx(0);
+    for &i in &sorted {
+        add_places(t, ends, &moves, (last_nic, nic_src[i as usize]));
+        last_nic = nic_src[i as usize];
+        let row = t.flow_tx.len();
         let (f, p, w) = (&case.flows[i as usize], &case.paths[i as usize], &case.rtt[i as usize]);
         budget::check("rows of flows");
         rows[i as usize] = FlowIdx::new(row);
@@ -413,12 +418,43 @@ fn flows(
             ..FlowRx::zeroed()
         });
     }
-    t.order = vec![FlowIdx::NONE; n];
+    add_places(t, ends, &moves, (last_nic, NicIdx(ends.n_nics)));
+    t.order = vec![FlowIdx::NONE; t.flow_tx.len()];
     Ok(rows)
 }
 
+/// Adds rows for the queue pairs that move to NICs from the first of `nics` on, up to the one before the second. They hold nothing: each is a place in the order
+/// of its NIC, which has as many as there are rows.
+fn add_places(t: &mut OwnedTables, ends: &Ends, moves: &BTreeMap<ArcIdx, u32>, nics: (NicIdx, NicIdx)) {
+    if moves.is_empty() {
+        return;
+    }
+    for nic in (nics.0.0..nics.1.0).map(NicIdx) {
+        let n = moves.get(&ends.arcs[nic.usize()]).copied().unwrap_or(0);
+        if n > 0 && t.nics[nic].flow_n == 0 {
+            t.nics[nic].flow_first = FlowIdx::new(t.flow_tx.len());
+        }
+        let exp = t.exps[0].exp_id;
+        let none = TaskIdx::NONE;
+        let tx = FlowTx {
+            start: NEVER,
+            finish: NEVER,
+            rto_at: NEVER,
+            nic,
+            exp,
+            window: 1,
+            base_rtt_ns: 1,
+            ..FlowTx::zeroed()
+        };
+        let tx = FlowTx { msg_post: none, msg_send: none, msg_ack: none, rtt_stride: 1, ..tx };
+        let rx = FlowRx { nic, exp, msg: none, nack_seq: NEVER, held: PacketIdx::NONE, ..FlowRx::zeroed() };
+        t.flow_tx.extend((0..n).map(|_| tx));
+        t.flow_rx.extend((0..n).map(|_| FlowRx { next_waiting: FlowIdx::NONE, ..rx }));
+    }
+}
+
 /// Sets the most packets that each NIC can need in a step, and returns how many records each starts with.
-fn first_pools(t: &mut OwnedTables, case: &PacketCase, step: u64) -> Vec<u32> {
+fn first_pools(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, step: u64) -> Vec<u32> {
     let tr = case.transport;
     let mut fill = Vec::with_capacity(t.nics.len());
     // Messages and their packets, by NIC, as (messages, packets).
@@ -427,10 +463,12 @@ fn first_pools(t: &mut OwnedTables, case: &PacketCase, step: u64) -> Vec<u32> {
         let sums = &mut messages[task.owner.usize()];
         *sums = (sums.0 + 1, sums.1 + task.bytes.div_ceil(tr.payload as u64));
     }
-    for (nic, messages) in t.nics.iter_mut().zip(messages) {
+    let moves = moves_to(case);
+    for (i, (nic, messages)) in t.nics.iter_mut().zip(messages).enumerate() {
+        let moved = ends.arcs.get(i).and_then(|arc| moves.get(arc)).copied().unwrap_or(0);
         // A grant takes a record too.
         let grants = tr.credit.map_or(0, |credit| step / credit.gap_ps(nic.tx_full).max(1) + 2) as u32;
-        if nic.flow_n == 0 {
+        if nic.flow_n + moved == 0 {
             nic.worst = grants;
             fill.push(grants);
             continue;
@@ -438,12 +476,13 @@ fn first_pools(t: &mut OwnedTables, case: &PacketCase, step: u64) -> Vec<u32> {
         // All packets of a message but its last are full. A message goes back to its last packet at most once per answer.
         let min_tx_ps = tx_ps(tr.data_overhead + 1, nic.rate, tr.clock_ps).max(1);
         let any = step / min_tx_ps + 2;
-        let full = step / nic.tx_full.max(1) + 2 + 2 * (nic.flow_n as u64 + messages.0);
+        let full = step / nic.tx_full.max(1) + 2 + 2 * (u64::from(nic.flow_n + moved) + messages.0);
         let worst = any.min(full) as u32 + grants;
         let rows = nic.flow_first.places(nic.flow_n);
         let flows: u64 = t.flow_tx[rows.clone()].iter().map(|f| f.size.div_ceil(tr.payload as u64)).sum();
         let packets = flows + messages.1;
-        let flight = 2 * t.flow_tx[rows.start].window / tr.payload as u64 + 16;
+        let window = if nic.flow_n > 0 { t.flow_tx[rows.start].window } else { 0 };
+        let flight = 2 * window / tr.payload as u64 + 16;
         nic.worst = worst;
         fill.push(worst + packets.min(flight) as u32);
     }

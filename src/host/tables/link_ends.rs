@@ -90,7 +90,12 @@ pub(super) fn add_data_paths(
     }
     let ports: Vec<Vec<PortIdx>> = paths.iter().map(|path| egress_ports(path, ends).collect()).collect();
     let first = choices.add(t, &ports);
-    PathSpan { first, len: ports.first().map_or(0, |path| path.len() as u32), n: paths.len() as u32 }
+    PathSpan {
+        first,
+        len: ports.first().map_or(0, |path| path.len() as u32),
+        n: paths.len() as u32,
+        nic: first_nic(paths, ends),
+    }
 }
 
 /// The egress ports of the switches that a path crosses. Its first arc leaves the NIC; every later one leaves a switch.
@@ -105,5 +110,11 @@ pub(super) fn add_paths(t: &mut OwnedTables, paths: &[Vec<ArcIdx>], ends: &Ends)
         t.paths.extend(egress_ports(path, ends));
     }
     let len = paths.first().map_or(0, |p| p.len() as u32 - 1);
-    PathSpan { first, len, n: paths.len() as u32 }
+    PathSpan { first, len, n: paths.len() as u32, nic: first_nic(paths, ends) }
+}
+
+/// The NIC at which `paths` begin.
+fn first_nic(paths: &[Vec<ArcIdx>], ends: &Ends) -> NicIdx {
+    let arc = paths.first().and_then(|path| path.first());
+    arc.map_or(NicIdx::NONE, |&arc| NicIdx(ends.end_of_arc[arc as usize].0))
 }

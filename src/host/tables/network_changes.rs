@@ -2,12 +2,13 @@
 //!
 //! Layer: host.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hyperfold_base::budget;
 use hyperfold_base::units::{BPS_PER_MBPS, tx_ps};
 use hyperfold_columns::{FlowIdx, LOSS_WORDS, OwnedTables, RateColumns, TableChange, loss};
 use hyperfold_network::changes::{NetworkChange, TimedChange};
+use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::ArcIdx;
 use hyperfold_network::transport::Transport;
 
@@ -49,10 +50,38 @@ pub(super) fn changes(
     });
     t.changes.list = list.collect();
     t.changes.own_rates = own_rates.into_iter().collect();
-    t.changes.has_losses = case.changes.iter().any(|timed| matches!(timed.change, NetworkChange::Loss { .. }));
+    t.changes.has_losses = case.changes.iter().any(|timed| match &timed.change {
+        NetworkChange::Loss { .. } => true,
+        NetworkChange::NewPaths { flow, paths } => {
+            !case.options.flow_level && ports(paths) != ports(&case.paths[*flow])
+        }
+        _ => false,
+    });
     if t.changes.has_losses {
         loss_words(t, ends);
     }
+}
+
+/// The directions of links on which a flow's data and its answers leave their hosts.
+fn ports(paths: &FlowPaths) -> (ArcIdx, ArcIdx) {
+    (paths.data[0][0], paths.ack[0][0])
+}
+
+/// Numbers of queue pairs that move to each NIC while an experiment of packets runs, by the direction of its link.
+pub(super) fn moves_to(case: &PacketCase) -> BTreeMap<ArcIdx, u32> {
+    let packets = !case.options.flow_level;
+    let moves = case.changes.iter().filter(|_| packets).filter_map(|timed| match &timed.change {
+        NetworkChange::NewPaths { flow, paths } if ports(paths).0 != ports(&case.paths[*flow]).0 => {
+            Some((ports(paths).0, *flow))
+        }
+        _ => None,
+    });
+    let moves: BTreeSet<(ArcIdx, usize)> = moves.collect();
+    let mut counts = BTreeMap::new();
+    for (arc, _) in moves {
+        *counts.entry(arc).or_default() += 1;
+    }
+    counts
 }
 
 /// Columns of a NIC or a port with `rate` in bps.

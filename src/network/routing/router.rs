@@ -132,6 +132,12 @@ impl<'a> Router<'a> {
         self.tables.iter().filter_map(|t| t.get()).map(NextHopTable::bytes).sum()
     }
 
+    /// The larger number of links that the two hosts of a flow have; 0 if it has no hosts.
+    pub fn ports_of_hosts(&self, flow: &FlowKey) -> u32 {
+        let ports = |host: NodeIdx| self.graph.arcs(host).len() as u32;
+        self.ends(flow).map_or(0, |(src, dst)| ports(src).max(ports(dst)))
+    }
+
     /// The host nodes of a flow.
     fn ends(&self, flow: &FlowKey) -> Result<(NodeIdx, NodeIdx), RouteError> {
         let host = |rank: u32| {

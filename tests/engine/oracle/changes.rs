@@ -8,7 +8,7 @@ use hyperfold_network::topology::ArcIdx;
 
 use super::arith::hash32;
 use super::cc::CcState;
-use super::port::{Item, Kind};
+use super::port::{Item, Kind, Packet};
 use super::{Case, Lineage, Sim};
 
 /// Paths of one direction of a flow. Packets remember theirs by number, so none is ever forgotten.
@@ -148,6 +148,7 @@ impl Sim<'_> {
                     }
                 }
                 NetworkChange::NewPaths { flow, paths } => {
+                    self.has_sending_nic(*flow, paths.data[0][0]);
                     self.routes[*flow].replace(paths);
                     self.senders[*flow].has_paths(self.case, *flow, &paths.data);
                 }
@@ -196,24 +197,53 @@ impl Sim<'_> {
         if self.ports[arc as usize].is_switch {
             return;
         }
-        let followed = |rate: u64| if rate == old || rate > rate_bps { rate_bps } else { rate };
         for flow in 0..self.senders.len() {
-            if self.senders[flow].nic != arc {
-                continue;
+            if self.senders[flow].nic == arc {
+                self.follow_rate(flow, old, rate_bps);
             }
-            let sender = &mut self.senders[flow];
-            sender.rate_max = rate_bps;
-            if !sender.is_created {
-                sender.rate = rate_bps;
-                sender.cc = CcState::new(&self.case.transport, rate_bps, sender.rtt_ps);
-                continue;
-            }
-            sender.cc.follow(rate_bps, followed);
-            let rate = followed(sender.rate);
-            match sender.cc {
-                CcState::Hpcc(_) if sender.last_wire > 0 => self.change_rate(flow as u32, rate),
-                _ => sender.rate = rate,
-            }
+        }
+    }
+
+    /// The NIC of the flow has `rate_bps` now, and had `old` before.
+    fn follow_rate(&mut self, flow: usize, old: u64, rate_bps: u64) {
+        let followed = |rate: u64| if rate == old || rate > rate_bps { rate_bps } else { rate };
+        let sender = &mut self.senders[flow];
+        sender.rate_max = rate_bps;
+        if !sender.is_created {
+            sender.rate = rate_bps;
+            sender.cc = CcState::new(&self.case.transport, rate_bps, sender.rtt_ps);
+            return;
+        }
+        sender.cc.follow(rate_bps, followed);
+        let rate = followed(sender.rate);
+        match sender.cc {
+            CcState::Hpcc(_) if sender.last_wire > 0 => self.change_rate(flow as u32, rate),
+            _ => sender.rate = rate,
+        }
+    }
+
+    /// The flow sends from this NIC from now on, where it is served after all others.
+    fn has_sending_nic(&mut self, flow: usize, nic: ArcIdx) {
+        let old = std::mem::replace(&mut self.senders[flow].nic, nic);
+        if old == nic {
+            return;
+        }
+        let (old_rate, rate) = (self.ports[old as usize].rate_bps, self.ports[nic as usize].rate_bps);
+        self.follow_rate(flow, old_rate, rate);
+        let order = &mut self.nics[old as usize].order;
+        if let Some(place) = order.iter().position(|&queued| queued as usize == flow) {
+            order.remove(place);
+            self.nics[nic as usize].order.push(flow as u32);
+            self.arm(nic, self.now);
+        }
+    }
+
+    /// The end of the flow to which such a packet goes is at this NIC. Packets for it that arrive elsewhere are lost.
+    pub(super) fn is_at_home(&self, nic: ArcIdx, packet: &Packet) -> bool {
+        let flow = packet.flow as usize;
+        match packet.kind {
+            Kind::Data => self.routes[flow].path(Kind::Ack, self.routes[flow].number(Kind::Ack, 0))[0] == nic,
+            _ => self.senders[flow].nic == nic,
         }
     }
 

@@ -249,6 +249,11 @@ impl Sim<'_> {
 
     /// A packet arrived at the host that `nic` belongs to.
     pub(super) fn deliver(&mut self, nic: ArcIdx, packet: Packet) {
+        if !self.is_at_home(nic, &packet) {
+            self.ports[nic as usize].lost_at_random += 1;
+            self.drops += 1;
+            return;
+        }
         match packet.kind {
             Kind::Data => self.receive(nic, &packet),
             Kind::Pull => self.pulled(nic, &packet),

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use hyperfold_config::spec::{Config, Conflict, FailingPart, KeyId, OutageText, mix};
 use hyperfold_llm::workload::Flow;
-use hyperfold_network::changes::{ChangeList, Outage, RoutedFlow, TimedChange, changes_of, crosses};
+use hyperfold_network::changes::{ChangeList, Outage, PortFailover, RoutedFlow, TimedChange, changes_of, crosses};
 use hyperfold_network::routing::{FlowKey, FlowPaths, RoutingPolicy};
 use hyperfold_network::topology::{Network, NodeKind};
 use hyperfold_network::transport::Transport;
@@ -26,6 +26,8 @@ pub(crate) struct CrossingFlows<'a> {
     pub lanes: &'a [Option<u32>],
     /// What chooses their paths.
     pub policy: &'a dyn RoutingPolicy,
+    /// Whether messages of tasks are among them.
+    pub has_tasks: bool,
 }
 
 /// The outages of an experiment, with the links that they take down.
@@ -53,6 +55,9 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
 }
 
 /// Returns the changes that the outages of an experiment bring, in order. Adds notes on what may surprise.
+///
+/// # Errors
+/// Messages are to move to other ports, and cannot.
 pub(crate) fn network_changes(
     config: &Config,
     net: &Network,
@@ -60,23 +65,23 @@ pub(crate) fn network_changes(
     crossing: &CrossingFlows<'_>,
     transport: &Transport,
     notes: &mut Vec<String>,
-) -> Vec<TimedChange> {
+) -> Result<Vec<TimedChange>, Conflict> {
     let (flows, paths, own_paths) = (crossing.flows, crossing.paths, crossing.own_paths);
     if outages.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     if flows.is_empty() {
         notes.push("topology.outages has no effect here: no packet crosses the network".to_string());
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let own = |flow: usize| own_paths.get(&flow).unwrap_or(&paths[flow]);
     let links: BTreeSet<u32> = outages.iter().flat_map(|outage| outage.links.iter().copied()).collect();
     if !(0..flows.len()).any(|flow| crosses(own(flow), &links)) {
         notes.push("topology.outages has no effect here: no path crosses what fails".to_string());
-        return Vec::new();
+        return Ok(Vec::new());
     }
     if outages.iter().all(Outage::is_lasting) {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let routed: Vec<RoutedFlow> = (0..flows.len())
         .map(|flow| RoutedFlow {
@@ -87,7 +92,14 @@ pub(crate) fn network_changes(
         })
         .collect();
     let reroute_ps = config.routing.reroute_ps;
-    let ChangeList { changes, without_way } = changes_of(net, outages, reroute_ps, &routed, crossing.policy);
+    let may_move = config.is_flow_level() || !crossing.has_tasks;
+    if !may_move && config.routing.port_failover && config.values.given(KeyId::PortFailover) {
+        let why = "as packets, messages of collectives and tasks stay on their ports in this version: fidelity.mode = \"flow\" moves them, and false lets them wait";
+        return Err(Conflict { job: None, key: KeyId::PortFailover, why: why.to_string() });
+    }
+    let failover = if config.routing.port_failover && may_move { PortFailover::On } else { PortFailover::Off };
+    let ChangeList { changes, without_way, other_ports } =
+        changes_of(net, outages, reroute_ps, &routed, (crossing.policy, failover));
     if let Some(&first) = without_way.first() {
         let then = match config.is_flow_level() {
             true => "until a link is back".to_string(),
@@ -104,6 +116,7 @@ pub(crate) fn network_changes(
             net.rank_name(flows[first].dst_rank),
         ));
     }
+    notes.extend(stays_on_port(config, other_ports.len(), flows.len()));
     match config.is_flow_level() {
         true => notes.push(
             "at flow level flows on a link that has failed wait until paths avoid it or it is back; timeouts and packets that are sent again take no time"
@@ -118,7 +131,18 @@ pub(crate) fn network_changes(
                 .to_string(),
         );
     }
-    changes
+    Ok(changes)
+}
+
+/// Returns a note if `n` of `all` flows wait although another port of their NIC has a path.
+fn stays_on_port(config: &Config, n: usize, all: usize) -> Option<String> {
+    let advice = match config.routing.port_failover {
+        true => {
+            "as packets, messages of collectives and tasks stay on their ports in this version; fidelity.mode = \"flow\" moves them"
+        }
+        false => "routing.port_failover = true moves them",
+    };
+    (n > 0).then(|| format!("{n} of {all} flows wait although another port of their NICs has a path: {advice}"))
 }
 
 /// Returns a note if flows may give up before paths avoid what failed, or before it is back.
