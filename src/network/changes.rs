@@ -226,7 +226,8 @@ fn ports_of(paths: &FlowPaths) -> (ArcIdx, ArcIdx) {
     (paths.data[0][0], paths.ack[0][0])
 }
 
-/// Paths of a flow over whichever ports of its hosts have one. Keeps as many of its own two ports as it can.
+/// Paths of a flow over whichever ports of its hosts have one. The sender keeps its port if a path leads on from there. Of all ports of the receiver, that with
+/// the shortest path is taken, its own one if that is among them.
 fn over_other_ports(
     router: &Router,
     policy: &dyn RoutingPolicy,
@@ -234,13 +235,22 @@ fn over_other_ports(
     known: &BTreeSet<u32>,
 ) -> Option<FlowPaths> {
     let own = ports_of(flow.paths);
-    let first = flow.lane.unwrap_or(0);
-    let candidates = (0..router.ports_of_hosts(&flow.key)).filter_map(|i| {
-        let found = policy.paths(router, &flow.key, Some(first + i)).ok()?;
-        (!crosses(&found, known)).then_some((i, found))
-    });
-    let changed = |ports: (ArcIdx, ArcIdx)| u32::from(ports.0 != own.0) + u32::from(ports.1 != own.1);
-    candidates.min_by_key(|(i, found)| (changed(ports_of(found)), *i)).map(|(_, found)| found)
+    let (mut firsts, lasts) = router.ports_of_hosts(&flow.key);
+    // Flows that leave one port are spread over the others.
+    let turn = (flow.key.id as usize).wrapping_add(flow.lane.unwrap_or(0) as usize);
+    let rotated = |i: usize, n: usize| (i + turn) % n;
+    let n = firsts.len();
+    let mut order: Vec<usize> = (0..n).collect();
+    order.sort_by_key(|&i| (firsts[i] != own.0, rotated(i, n)));
+    firsts = order.into_iter().map(|i| firsts[i]).collect();
+    firsts.into_iter().find_map(|first| {
+        let found = lasts.iter().enumerate().filter_map(|(i, &last)| {
+            let found = policy.paths(&router.between(first, last), &flow.key, flow.lane).ok()?;
+            let goes = !crosses(&found, known) && ports_of(&found) == (first, last ^ 1);
+            goes.then_some(((found.data[0].len(), last ^ 1 != own.1, rotated(i, lasts.len())), found))
+        });
+        found.min_by_key(|(rank, _)| *rank).map(|(_, found)| found)
+    })
 }
 
 /// A time during which a link is down.
@@ -343,6 +353,50 @@ mod tests {
         // Both links of leaf 2, one after the other.
         let (list, _) = list_of(&[outage(2, 100, None), outage(3, 150, None)], 5);
         assert_eq!(list.without_way, [0]);
+    }
+
+    /// Hosts 0 and 1 with two ports each: leaves 2 and 3 of one pair of leaves, or of two planes. Spine 4 joins leaves of one plane.
+    fn moved(links: &[&str], failed: u32) -> Option<FlowPaths> {
+        let lines: String = links.iter().map(|ends| format!("{ends} 100Gbps 1us 0\n")).collect();
+        let net = parse_ns3("test", &format!("7 5 {}\n2 3 4 5 6\n{lines}", links.len())).unwrap().network;
+        let key = FlowKey { id: 0, src_rank: 0, dst_rank: 1, sport: 10, dport: 100 };
+        let policy = Ecmp { seed: 1 };
+        let router = Router::new(&net);
+        // Its own paths are those over the first port of each host.
+        let own = policy.paths(&router.between(0, 5), &key, None).unwrap();
+        let flow = RoutedFlow { key, lane: None, paths: &own, first: &own };
+        let list = changes_of(&net, &[outage(failed, 100, None)], 5, &[flow], (&policy, PortFailover::On));
+        let stays = changes_of(&net, &[outage(failed, 100, None)], 5, &[flow], (&policy, PortFailover::Off));
+        assert!(stays.without_way.len() == 1 && stays.changes.len() == 1);
+        assert_eq!(stays.other_ports.len(), usize::from(list.without_way.is_empty()));
+        match &list.changes[..] {
+            [_, TimedChange { time_ps: 105, change: NetworkChange::NewPaths { flow: 0, paths } }] => {
+                Some(paths.clone())
+            }
+            _ => None,
+        }
+    }
+
+    #[test]
+    fn a_flow_moves_to_the_port_that_works() {
+        // Links 0 and 1 are of host 0, 2 and 3 of host 1. Both have port 0 at leaf 2.
+        let one_plane = ["0 2", "0 3", "1 2", "1 3", "2 4", "3 4"];
+        // The sender's port: its leaf is another one then, and host 1 is at that leaf too.
+        assert_eq!(moved(&one_plane, 0).unwrap().data, [[2, 7]]);
+        // The receiver's port: the sender keeps its own, and the leaf goes over the spine.
+        assert_eq!(moved(&one_plane, 2).unwrap().data, [[0, 8, 11, 7]]);
+        // Planes that meet at the hosts only: both ends move, whichever failed.
+        let two_planes = ["0 2", "0 3", "1 4", "1 5", "2 4", "3 5"];
+        let own_plane_fails = |failed| {
+            let moved = moved(&["0 2", "0 3", "1 2", "1 3"], failed).unwrap();
+            (moved.data, moved.ack)
+        };
+        for failed in [0, 2] {
+            assert_eq!(own_plane_fails(failed), (vec![vec![2, 7]], vec![vec![6, 3]]));
+        }
+        assert_eq!(moved(&two_planes, 4).unwrap().data, [[2, 10, 7]]);
+        // No port is left.
+        assert_eq!(moved(&["0 2", "0 3", "1 2"], 2), None);
     }
 
     #[test]

@@ -10,7 +10,7 @@ use hyperfold_base::index_list::{BadIndexList, parse_once_each};
 
 use super::error::Conflict;
 use super::key_id::KeyId;
-use super::mix::{mix, name_hash};
+use super::mix::{exponential, mix, name_hash};
 use super::scale::scaled;
 use super::sections::WorkloadSection;
 use super::traffic_classes::TrafficClasses;
@@ -154,13 +154,6 @@ impl JobSection {
     pub fn placement_seed(&self) -> u64 {
         mix(self.seed, self.values.int(KeyId::WorkloadSeed) as u64, 6)
     }
-}
-
-/// Converts 64 random bits to a draw of the exponential distribution with mean 1.
-fn exponential(bits: u64) -> f64 {
-    // From 2^-53 to 1.
-    let unit = ((bits >> 11) + 1) as f64 / (1u64 << 53) as f64;
-    -libm::log(unit)
 }
 
 impl JobsSection {

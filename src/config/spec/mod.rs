@@ -68,7 +68,8 @@ pub use lookup::{alternatives, find, find_declared, find_job_key, hint, key, lat
 pub use mix::{mix, name_hash};
 pub use named::Named;
 pub use ns3_config::{FileConfig, Note, read_ns3_config};
-pub use outages::OutageText;
+pub use outage_times::MAX_OUTAGES;
+pub use outages::{OutageText, OutageTimes};
 pub use program::{
     AlgorithmChoice, Analytic, Communication, Compute, OpChoice, ProgramFormat, ProgramSpec, ProtocolChoice,
     SlowdownChoice, Source,

@@ -2,11 +2,12 @@
 //!
 //! Layer: spec.
 
+use super::mix::{exponential, mix};
 use super::scale::scaled;
 use hyperfold_base::units::{PS_PER_NS, PS_PER_S};
 
 /// Most times that links of one experiment fail or are impaired (our choice).
-pub(super) const MAX_OUTAGES: usize = 4096;
+pub const MAX_OUTAGES: usize = 4096;
 /// Latest time of an outage in ps, 100 days: simulated time ends soon after.
 const LATEST_PS: f64 = 8.64e18;
 
@@ -26,6 +27,53 @@ pub(super) fn time(text: &str) -> Result<u64, String> {
         return Err(format!("`{text}` is later than the 100 days that can be simulated"));
     }
     Ok(scaled(number, scale))
+}
+
+/// Times of failures that are drawn: what fails is up for a time, then down for a time, again and again, each with an exponential distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DrawnTimes {
+    /// Mean time for which it is up before it fails, in ps.
+    pub mtbf_ps: u64,
+    /// Mean time until it is back, in ps.
+    pub mttr_ps: u64,
+    /// No failure begins at or after this time, in ps.
+    pub until_ps: u64,
+}
+
+impl DrawnTimes {
+    /// Reads `mtbf`, a time, `mttr`, a time, `until`, a time.
+    pub(super) fn read(words: &[&str]) -> Result<DrawnTimes, String> {
+        let ["mtbf", mtbf, "mttr", mttr, "until", until] = *words else {
+            return Err("failures at random times need `mtbf`, `mttr` and `until`, each with a time, as in `random 8 mtbf 50ms mttr 5ms until 1s`".to_string());
+        };
+        let above_zero = |name: &str, text: &str| match time(text)? {
+            0 => Err(format!("`{name}` must be above 0")),
+            ps => Ok(ps),
+        };
+        Ok(DrawnTimes {
+            mtbf_ps: above_zero("mtbf", mtbf)?,
+            mttr_ps: above_zero("mttr", mttr)?,
+            until_ps: above_zero("until", until)?,
+        })
+    }
+
+    /// Times in ps at which it fails and is back. `draws`: words that name what fails, so that each part has times of its own. Returns at most `most` of them.
+    pub fn spans(&self, (seed, entry, part): (u64, u64, u64), most: usize) -> Vec<(u64, u64)> {
+        let of_part = mix(seed, entry, part);
+        let draw = |n: u64, mean_ps: u64| scaled(exponential(mix(of_part, n, 27)), mean_ps as f64).max(1);
+        let mut spans = Vec::new();
+        let mut up_ps = 0u64;
+        while spans.len() < most {
+            let n = 2 * spans.len() as u64;
+            let down_ps = up_ps.saturating_add(draw(n, self.mtbf_ps));
+            if down_ps >= self.until_ps {
+                break;
+            }
+            up_ps = down_ps.saturating_add(draw(n + 1, self.mttr_ps));
+            spans.push((down_ps, up_ps));
+        }
+        spans
+    }
 }
 
 /// Splits the words of an entry before those that say how often it repeats.

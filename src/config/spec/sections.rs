@@ -80,7 +80,7 @@ pub struct TopologySection {
 impl TopologySection {
     /// Whether some link loses packets, at random or when it fails.
     pub fn loses_packets(&self) -> bool {
-        let fails = self.outages.iter().any(|outage| outage.down_ps.is_some() || outage.up_ps.is_some());
+        let fails = self.outages.iter().any(|outage| outage.times.changes_network());
         fails || self.impairments.iter().any(|text| matches!(text.what, Impairment::Loss(_)))
     }
 }

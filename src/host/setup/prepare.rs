@@ -240,7 +240,7 @@ pub(crate) fn guarded<T>(
 /// says the same of its tables.
 pub fn unknown_to_folding(config: &Config) -> Option<&'static str> {
     let v = &config.values;
-    let fails = config.topology.outages.iter().any(|o| o.down_ps.is_some() || o.up_ps.is_some());
+    let fails = config.topology.outages.iter().any(|o| o.times.changes_network());
     let impaired =
         config.topology.impairments.iter().any(|text| !text.is_lasting() || matches!(text.what, Impairment::Loss(_)));
     let is_adaptive = || named_routing_policy(config).is_some_and(|policy| policy.is_adaptive());

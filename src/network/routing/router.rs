@@ -3,7 +3,7 @@
 //! Layer: routing. A table is built when its destination is first needed, and shared by all hosts behind the same switch.
 
 use std::collections::HashMap;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 use super::error::RouteError;
 use super::hash::{EcmpKey, FlowKey, node_seed};
@@ -50,7 +50,14 @@ pub trait RoutingPolicy: Send + Sync + std::fmt::Debug {
 /// Routes over one network. Cheap to make: next hops are searched per destination switch, when first needed.
 pub struct Router<'a> {
     pub(super) net: &'a Network,
-    pub(super) graph: SwitchGraph,
+    known: Arc<Known>,
+    /// The directions on which every path leaves its first host and reaches its last one; `None`: any.
+    between: Option<(ArcIdx, ArcIdx)>,
+}
+
+/// What a router knows of its network.
+struct Known {
+    graph: SwitchGraph,
     /// Class of every node that is a host and attached to a switch; `u32::MAX` for others.
     class_of: Vec<u32>,
     /// Class of the hosts that are attached to one switch only, by switch number.
@@ -97,7 +104,17 @@ impl<'a> Router<'a> {
             };
         }
         let tables = roots.iter().map(|_| OnceLock::new()).collect();
-        Router { net, graph, class_of, edge_class, roots, tables }
+        Router { net, known: Arc::new(Known { graph, class_of, edge_class, roots, tables }), between: None }
+    }
+
+    /// A router that knows the same, for a flow whose paths begin on the direction `first` and end on `last`.
+    pub fn between(&self, first: ArcIdx, last: ArcIdx) -> Router<'a> {
+        Router { net: self.net, known: Arc::clone(&self.known), between: Some((first, last)) }
+    }
+
+    /// The switches, and how they are linked.
+    pub(super) fn graph(&self) -> &SwitchGraph {
+        &self.known.graph
     }
 
     /// Returns the network whose paths it knows.
@@ -129,13 +146,14 @@ impl<'a> Router<'a> {
 
     /// Bytes of all next-hop tables built so far.
     pub fn table_bytes(&self) -> usize {
-        self.tables.iter().filter_map(|t| t.get()).map(NextHopTable::bytes).sum()
+        self.known.tables.iter().filter_map(|t| t.get()).map(NextHopTable::bytes).sum()
     }
 
-    /// The larger number of links that the two hosts of a flow have; 0 if it has no hosts.
-    pub fn ports_of_hosts(&self, flow: &FlowKey) -> u32 {
-        let ports = |host: NodeIdx| self.graph.arcs(host).len() as u32;
-        self.ends(flow).map_or(0, |(src, dst)| ports(src).max(ports(dst)))
+    /// The directions on which a flow can leave its first host, and those on which it can reach its last one; none if it has no hosts.
+    pub fn ports_of_hosts(&self, flow: &FlowKey) -> (Vec<ArcIdx>, Vec<ArcIdx>) {
+        let Ok((src, dst)) = self.ends(flow) else { return (Vec::new(), Vec::new()) };
+        let graph = &self.known.graph;
+        (graph.arcs(src).to_vec(), graph.arcs(dst).iter().map(|&arc| arc ^ 1).collect())
     }
 
     /// The host nodes of a flow.
@@ -152,23 +170,24 @@ impl<'a> Router<'a> {
 
     /// The table towards a class.
     fn table(&self, class: u32) -> &NextHopTable {
-        self.tables[class as usize].get_or_init(|| NextHopTable::build(&self.graph, &self.roots[class as usize]))
+        self.known.tables[class as usize]
+            .get_or_init(|| NextHopTable::build(&self.known.graph, &self.known.roots[class as usize]))
     }
 
     /// The table towards all attachment switches of a host; `None` if it has none.
     pub(super) fn host_table(&self, host: NodeIdx) -> Option<&NextHopTable> {
-        let class = self.class_of[host as usize];
+        let class = self.known.class_of[host as usize];
         (class != u32::MAX).then(|| self.table(class))
     }
 
     /// Switch number of the far end of an arc; `u32::MAX` if that is a host.
     pub(super) fn switch_at(&self, arc: ArcIdx) -> u32 {
-        self.graph.switch_of[self.net.arc_to(arc) as usize]
+        self.known.graph.switch_of[self.net.arc_to(arc) as usize]
     }
 
     /// The arcs from `host` that begin a shortest path to `dst`, in the order in which the search from `dst` visits their far ends.
     pub(super) fn first_arcs(&self, host: NodeIdx, dst: NodeIdx) -> Vec<ArcIdx> {
-        let arcs = self.graph.arcs(host);
+        let arcs = self.known.graph.arcs(host);
         let direct: Vec<ArcIdx> = arcs.iter().copied().filter(|&a| self.net.arc_to(a) == dst).collect();
         if !direct.is_empty() {
             return direct;
@@ -203,13 +222,13 @@ impl<'a> Router<'a> {
 
     /// The `i`-th next hop of a switch (by number).
     pub(super) fn next_arc(&self, table: &NextHopTable, switch: u32, i: u32) -> ArcIdx {
-        self.graph.arcs(self.graph.switches[switch as usize])[table.next(switch, i) as usize]
+        self.known.graph.arcs(self.known.graph.switches[switch as usize])[table.next(switch, i) as usize]
     }
 
     /// Arcs from an attachment switch to a host. There are several only with parallel links.
     pub(super) fn last_arcs(&self, switch: u32, host: NodeIdx) -> impl Iterator<Item = ArcIdx> + Clone + '_ {
-        let node = self.graph.switches[switch as usize];
-        self.graph.arcs(host).iter().map(|&a| a ^ 1).filter(move |&a| self.net.arc_from(a) == node)
+        let node = self.known.graph.switches[switch as usize];
+        self.known.graph.arcs(host).iter().map(|&a| a ^ 1).filter(move |&a| self.net.arc_from(a) == node)
     }
 
     /// The hash's choice among `n` options at a node.
@@ -224,11 +243,18 @@ impl<'a> Router<'a> {
             if n == 0 {
                 return switch;
             }
-            let pick = self.choose(key, self.graph.switches[switch as usize], seed, n);
+            let pick = self.choose(key, self.known.graph.switches[switch as usize], seed, n);
             let arc = self.next_arc(table, switch, pick);
             path.push(arc);
             switch = self.switch_at(arc);
         }
+    }
+
+    /// Whether a path leads from NIC arc `first` to NIC arc `last`.
+    fn reaches(&self, first: ArcIdx, last: ArcIdx) -> bool {
+        let (start, end) = (self.switch_at(first), self.switch_at(last ^ 1));
+        let class = if end == u32::MAX { u32::MAX } else { self.known.edge_class[end as usize] };
+        first == last || (start != u32::MAX && class != u32::MAX && self.table(class).dist(start) != UNREACHED)
     }
 
     /// The shortest path from NIC arc `first` to NIC arc `last` that the hash chooses for packets with these UDP ports, source and destination.
@@ -239,7 +265,7 @@ impl<'a> Router<'a> {
         }
         let id = |node: NodeIdx| self.net.nodes[node as usize].id;
         let key = EcmpKey::new(id(self.net.arc_from(first)), id(self.net.arc_to(last)), ports.0, ports.1);
-        let table = self.table(self.edge_class[self.switch_at(last ^ 1) as usize]);
+        let table = self.table(self.known.edge_class[self.switch_at(last ^ 1) as usize]);
         self.walk(table, self.switch_at(first), key, seed, &mut path);
         path.push(last);
         path
@@ -253,10 +279,19 @@ impl<'a> Router<'a> {
         if src == dst {
             return Err(RouteError::SameHost { flow: flow.id, src_rank, dst_rank, host: id(src) });
         }
+        let no_route = || {
+            let (src_host, dst_host) = (id(src), id(dst));
+            RouteError::NoRoute { flow: flow.id, src_rank, src_host, dst_rank, dst_host }
+        };
+        if let Some((first, last)) = self.between {
+            return match self.reaches(first, last) {
+                true => Ok(self.path_of_ports(first, last, (flow.sport, flow.dport), seed)),
+                false => Err(no_route()),
+            };
+        }
         let first = self.first_arcs(src, dst);
         if first.is_empty() {
-            let (src_host, dst_host) = (id(src), id(dst));
-            return Err(RouteError::NoRoute { flow: flow.id, src_rank, src_host, dst_rank, dst_host });
+            return Err(no_route());
         }
         let key = EcmpKey::new(id(src), id(dst), flow.sport, flow.dport);
         let pinned = |node: NodeIdx, n: u32| link.map_or_else(|| self.choose(key, node, seed, n), |l| l % n.max(1));
@@ -270,7 +305,7 @@ impl<'a> Router<'a> {
         let edge = self.walk(table, self.switch_at(arc), key, seed, &mut path);
         let mut last = self.last_arcs(edge, dst);
         let n = last.clone().count() as u32;
-        let pick = pinned(self.graph.switches[edge as usize], n);
+        let pick = pinned(self.known.graph.switches[edge as usize], n);
         path.push(last.nth(pick as usize).expect("the class's switches are those the host is attached to"));
         Ok(path)
     }
@@ -286,7 +321,7 @@ impl<'a> Router<'a> {
         let key = EcmpKey::new(id(dst), id(src), flow.dport, flow.sport);
         let mut path = Vec::with_capacity(data.len());
         path.push(last ^ 1);
-        let table = self.table(self.edge_class[self.switch_at(first) as usize]);
+        let table = self.table(self.known.edge_class[self.switch_at(first) as usize]);
         self.walk(table, self.switch_at(last ^ 1), key, seed, &mut path);
         path.push(first ^ 1);
         path
@@ -298,7 +333,7 @@ impl<'a> Router<'a> {
         if first == last {
             return vec![vec![first]];
         }
-        let table = self.table(self.edge_class[self.switch_at(last ^ 1) as usize]);
+        let table = self.table(self.known.edge_class[self.switch_at(last ^ 1) as usize]);
         let start = self.switch_at(first);
         let mut counts = HashMap::new();
         let total = self.count_paths(table, start, &mut counts);
@@ -334,7 +369,7 @@ impl<'a> Router<'a> {
         if first == last {
             return path;
         }
-        let table = self.table(self.edge_class[self.switch_at(last ^ 1) as usize]);
+        let table = self.table(self.known.edge_class[self.switch_at(last ^ 1) as usize]);
         let mut switch = self.switch_at(first);
         loop {
             let n = u64::from(table.n_next(switch));

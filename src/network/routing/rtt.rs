@@ -88,7 +88,7 @@ pub fn global_rtt_window(router: &Router, packet: PayloadClock) -> RttWindow {
     let kinds = host_kinds(router);
     let mut best = RttWindow { rtt_ps: 0, window_bytes: 0 };
     for &(dst, n_equal) in &kinds {
-        let mut memo = vec![None; router.graph.switches.len()];
+        let mut memo = vec![None; router.graph().switches.len()];
         for &(src, _) in &kinds {
             // A pair of hosts with equal attachments needs two such hosts.
             let dst = match (src == dst, n_equal) {
@@ -100,7 +100,7 @@ pub fn global_rtt_window(router: &Router, packet: PayloadClock) -> RttWindow {
             let mut sum = Sum::EMPTY.plus(net, first, packet);
             if net.arc_to(first) != dst {
                 let table = router.host_table(dst).expect("a first arc to a switch was found in this table");
-                let switch = router.graph.switch_of[net.arc_to(first) as usize];
+                let switch = router.graph().switch_of[net.arc_to(first) as usize];
                 sum = sum.join(sum_to_host(router, table, dst, switch, packet, &mut memo));
             }
             best = largest(best, sum.window());
@@ -134,7 +134,7 @@ fn sum_to_host(
         }
         let arc = router.next_arc(table, switch, 0);
         chain.push((switch, arc));
-        switch = router.graph.switch_of[net.arc_to(arc) as usize];
+        switch = router.graph().switch_of[net.arc_to(arc) as usize];
     };
     for (switch, arc) in chain.into_iter().rev() {
         sum = sum.plus(net, arc, packet);
@@ -153,7 +153,7 @@ fn host_kinds(router: &Router) -> Vec<(NodeIdx, Option<NodeIdx>)> {
     let mut kinds: Vec<(NodeIdx, Option<NodeIdx>)> = Vec::new();
     for (i, _) in net.nodes.iter().enumerate().filter(|(_, n)| n.kind == NodeKind::Host) {
         let host = i as NodeIdx;
-        let arcs = router.graph.arcs(host);
+        let arcs = router.graph().arcs(host);
         if arcs.iter().any(|&a| net.nodes[net.arc_to(a) as usize].kind == NodeKind::Host) {
             kinds.push((host, None));
             continue;

@@ -76,8 +76,8 @@ impl Router<'_> {
         let mut groups = BTreeMap::new();
         for (host, _) in (0..).zip(&self.net.nodes).filter(|(_, n)| n.kind == NodeKind::Host) {
             let mut links: BTreeMap<u32, u64> = BTreeMap::new();
-            for &far in self.graph.neighbours(host) {
-                let switch = self.graph.switch_of[far as usize];
+            for &far in self.graph().neighbours(host) {
+                let switch = self.graph().switch_of[far as usize];
                 if switch != u32::MAX {
                     *links.entry(switch).or_default() += 1;
                 }
@@ -91,7 +91,7 @@ impl Router<'_> {
 
     /// Number of shortest paths from each switch to a host of a group, by the links to it.
     fn path_counts(&self, table: &NextHopTable, to: &HostGroup) -> Vec<u64> {
-        let n = self.graph.switches.len() as u32;
+        let n = self.graph().switches.len() as u32;
         let mut order: Vec<u32> = (0..n).filter(|&s| table.dist(s) != UNREACHED).collect();
         order.sort_by_key(|&s| table.dist(s));
         let mut counts = vec![0u64; n as usize];
@@ -128,7 +128,7 @@ impl Router<'_> {
         for to in &groups {
             let Some(table) = self.host_table(to.host) else { continue };
             // Switches that packets to this group can be at, the farthest first.
-            let mut is_met = vec![false; self.graph.switches.len()];
+            let mut is_met = vec![false; self.graph().switches.len()];
             for (switch, _) in groups.iter().flat_map(|from| &from.switches) {
                 is_met[*switch as usize] = table.dist(*switch) != UNREACHED;
             }

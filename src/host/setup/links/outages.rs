@@ -4,7 +4,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use hyperfold_config::spec::{Config, Conflict, FailingPart, KeyId, OutageText, mix};
+use hyperfold_config::spec::{Config, Conflict, FailingPart, KeyId, MAX_OUTAGES, OutageTimes, mix};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::changes::{ChangeList, Outage, PortFailover, RoutedFlow, TimedChange, changes_of, crosses};
 use hyperfold_network::routing::{FlowKey, FlowPaths, RoutingPolicy};
@@ -38,8 +38,9 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
     let texts = &config.topology.outages;
     let names = if texts.is_empty() { Vec::new() } else { net.names() };
     let loses_credit = config.values.bool(KeyId::ReceiverCredit) && !config.is_flow_level();
-    let outage = |text: &OutageText| {
-        if loses_credit && text.down_ps.is_some() {
+    let mut outages = Vec::new();
+    for text in texts {
+        if loses_credit && text.times.fails_during_run() {
             let why = "credit that is lost with a link is never given again: without transport.receiver_credit, or a link that is down from the start";
             return Err(Conflict { job: None, key: KeyId::Outages, why: format!("`{}`: {why}", text.text) });
         }
@@ -49,9 +50,32 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
             key: KeyId::Outages,
             why: format!("`{}`: {why}", text.text),
         })?;
-        Ok(Outage { links, down_ps: text.down_ps, up_ps: text.up_ps })
-    };
-    texts.iter().map(outage).collect()
+        let drawn = match text.times {
+            OutageTimes::Given { down_ps, up_ps } => {
+                outages.push(Outage { links, down_ps, up_ps });
+                continue;
+            }
+            OutageTimes::Drawn(drawn) => drawn,
+        };
+        // A node fails as a whole, and links one by one.
+        let together = matches!(text.part, FailingPart::Node(_));
+        let parts: Vec<Vec<u32>> =
+            if together { vec![links] } else { links.into_iter().map(|link| vec![link]).collect() };
+        for part in parts {
+            let draws = (config.seed, text.entry, u64::from(part[0]));
+            let spans = drawn.spans(draws, MAX_OUTAGES + 1 - outages.len());
+            let outage = |(down_ps, up_ps)| Outage { links: part.clone(), down_ps: Some(down_ps), up_ps: Some(up_ps) };
+            outages.extend(spans.into_iter().map(outage));
+            if outages.len() > MAX_OUTAGES {
+                let why = format!(
+                    "`{}`: more than {MAX_OUTAGES} failures; a longer mtbf or an earlier `until` has fewer",
+                    text.text
+                );
+                return Err(Conflict { job: None, key: KeyId::Outages, why });
+            }
+        }
+    }
+    Ok(outages)
 }
 
 /// Returns the changes that the outages of an experiment bring, in order. Adds notes on what may surprise.
@@ -71,13 +95,13 @@ pub(crate) fn network_changes(
         return Ok(Vec::new());
     }
     if flows.is_empty() {
-        notes.push("topology.outages has no effect here: no packet crosses the network".to_string());
+        notes.push(format!("{} has no effect here: no packet crosses the network", named(config)));
         return Ok(Vec::new());
     }
     let own = |flow: usize| own_paths.get(&flow).unwrap_or(&paths[flow]);
     let links: BTreeSet<u32> = outages.iter().flat_map(|outage| outage.links.iter().copied()).collect();
     if !(0..flows.len()).any(|flow| crosses(own(flow), &links)) {
-        notes.push("topology.outages has no effect here: no path crosses what fails".to_string());
+        notes.push(format!("{} has no effect here: no path crosses what fails", named(config)));
         return Ok(Vec::new());
     }
     if outages.iter().all(Outage::is_lasting) {
@@ -109,7 +133,8 @@ pub(crate) fn network_changes(
             ),
         };
         notes.push(format!(
-            "topology.outages leaves {} of {} flows without a path between their NICs for some time (first: {} to {}): they wait, {then}",
+            "{} leaves {} of {} flows without a path between their NICs for some time (first: {} to {}): they wait, {then}",
+            named(config),
             without_way.len(),
             flows.len(),
             net.rank_name(flows[first].src_rank),
@@ -134,6 +159,14 @@ pub(crate) fn network_changes(
     Ok(changes)
 }
 
+/// Names the key with its value, which tells experiments of a sweep apart. A long value is cut.
+fn named(config: &Config) -> String {
+    const MOST: usize = 80;
+    let text = config.values.text(KeyId::Outages);
+    let end = text.char_indices().nth(MOST).map_or(text.len(), |(end, _)| end);
+    format!("topology.outages = \"{}{}\"", &text[..end], if end < text.len() { "..." } else { "" })
+}
+
 /// Returns a note if `n` of `all` flows wait although another port of their NIC has a path.
 fn stays_on_port(config: &Config, n: usize, all: usize) -> Option<String> {
     let advice = match config.routing.port_failover {
@@ -142,7 +175,9 @@ fn stays_on_port(config: &Config, n: usize, all: usize) -> Option<String> {
         }
         false => "routing.port_failover = true moves them",
     };
-    (n > 0).then(|| format!("{n} of {all} flows wait although another port of their NICs has a path: {advice}"))
+    (n > 0).then(|| {
+        format!("{}: {n} of {all} flows wait although another port of their NICs has a path: {advice}", named(config))
+    })
 }
 
 /// Returns a note if flows may give up before paths avoid what failed, or before it is back.
