@@ -163,7 +163,8 @@ impl NetworkChanges {
         }
     }
 
-    /// Packets that NIC `n` sent and that got lost at random, and those that arrived there for queue pairs that had left it, in an experiment with header `e` and shared words `shared`.
+    /// Packets that NIC `n` sent and that got lost at random, and those that arrived there for queue pairs that had left it. `e`: header of the experiment;
+    /// `shared`: its shared words.
     pub fn lost_of_nic(&self, e: &Exp, shared: &[u32], n: NicIdx) -> u32 {
         if self.has_losses { shared[e.loss_words(n.end()) + loss::LOST as usize] } else { 0 }
     }

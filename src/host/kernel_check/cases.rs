@@ -9,10 +9,11 @@ use hyperfold_engine::cpu;
 use hyperfold_engine::gpu::KernelParts;
 use hyperfold_llm::workload::tasks::TaskGraph;
 use hyperfold_network::changes::{NetworkChange, TimedChange};
+use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::ArcIdx;
 use hyperfold_network::transport::{Cc, LossRecovery, Nscc, ReceiverCredit, TrafficClass, Transport};
 
-use super::dumbbell::SmallCase;
+use super::dumbbell::{HOSTS, SmallCase, paths};
 use super::graphs::{self, SmallGraph};
 use crate::tables::build_tables::BuildOptions;
 
@@ -177,7 +178,7 @@ fn in_any_order(mut draft: Draft) -> Draft {
 /// Cases of parts of the kernels that few experiments need. Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again or mixed, drops
 /// without trimming, messages of a task graph, and receiver credit with and without a window. Ports with queues of their own under another congestion control.
 /// Adaptive routing with a shared buffer, with pauses, and with queues of ports. Traffic classes. Links that lose
-/// packets.
+/// packets, and a flow that moves to another NIC.
 pub fn rare() -> Vec<KernelCase> {
     let mut drafts = ultra_ethernet(Cc::Nscc);
     drafts.extend(ultra_ethernet(Cc::Rccc));
@@ -294,12 +295,19 @@ fn classed(mut draft: Draft) -> Draft {
     draft
 }
 
-/// A case in which a NIC and a switch port lose every sixteenth packet.
+/// A case in which a NIC and a switch port lose every sixteenth packet. One flow moves to the NIC of another host while packets of it are on their way.
 fn lossy_links(mut draft: Draft) -> Draft {
-    let first_arcs: Vec<ArcIdx> = draft.case.paths[0].data[0].iter().copied().take(2).collect();
+    let case = &mut draft.case;
+    let first_arcs: Vec<ArcIdx> = case.paths[0].data[0].iter().copied().take(2).collect();
     let loss = |arc| TimedChange { time_ps: 0, change: NetworkChange::Loss { arc, share_q32: 1 << 28 } };
-    draft.case.changes = first_arcs.into_iter().map(loss).collect();
-    draft.name += ", links that lose packets";
+    case.changes = first_arcs.into_iter().map(loss).collect();
+    let moving = case.flows.iter().find(|flow| flow.start_ps == 0).map_or(0, |flow| flow.id as usize);
+    let (src, dst) = (case.flows[moving].src_rank, case.flows[moving].dst_rank);
+    let other = (0..HOSTS).find(|host| ![src, dst].contains(host)).unwrap_or(src);
+    let moved = FlowPaths { data: paths(other, dst), ack: paths(dst, other) };
+    case.changes
+        .push(TimedChange { time_ps: 8_000_000, change: NetworkChange::NewPaths { flow: moving, paths: moved } });
+    draft.name += ", links that lose packets, a flow that moves";
     draft
 }
 
