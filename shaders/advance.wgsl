@@ -1,16 +1,17 @@
 // System `advance`, a row an experiment (twin: `src/engine/cpu/advance.rs`). It returns records to their owners, finds the next
 // instant at which anything happens, and decides whether the experiment goes on.
 
-// Moves the experiment to its next event at `next`, the least of its clocks. `Exp::status` then says whether it goes on.
-fn advance(end: u64, next: u64) {
+// Moves the experiment to its next event. `next_known` is the least of its clocks. `Exp::status` then says whether it goes on.
+fn advance(end: u64, next_known: u64) {
     let found = flags();
     if (found & FLAG_NEEDS_FRAMES) != 0u {
         exps[exp_row].status = STATUS_NEEDS_PACKETS;
         exps[exp_row].phase = 1u;
         return;
     }
+    var next = next_known;
     if (found & FLAG_TO_RETURN) != 0u {
-        reclaim();
+        next = min(next, reclaim());
         atomicAnd(&shared_words[shared_base + SHARED_FLAGS], ~FLAG_TO_RETURN);
     }
     exps[exp_row].phase = 0u;
@@ -40,14 +41,22 @@ fn next_clock(lane: u32) -> u64 {
     return earliest;
 }
 
-// Returns dropped packets and used pause frames to the pools they came from.
-fn reclaim() {
+// Returns dropped packets and used pause frames to the pools they came from, and hands packets over to other NICs. Returns the time at which the first of these
+// arrives there.
+fn reclaim() -> u64 {
+    var earliest = NEVER;
     let nic_end = nic_base + exp_nic_len;
     for (var n = nic_base; n < nic_end; n++) {
         var p = nics[n].to_return;
         nics[n].to_return = NONE;
         while p != NONE {
-            p = return_record(p);
+            let after = packets[packet_base + p].next;
+            if has_mode(MODE_CHANGES) && packets[packet_base + p].path == HANDED_OVER {
+                earliest = min(earliest, hand_over(p));
+            } else {
+                return_record(p);
+            }
+            p = after;
         }
     }
     let port_end = port_base + exp_port_len;
@@ -58,6 +67,7 @@ fn reclaim() {
             p = return_record(p);
         }
     }
+    return earliest;
 }
 
 // Gives record `p` back to the pool of NIC `n`.

@@ -1,5 +1,4 @@
-// Packets that get lost at random on their way over a link, and packets that arrive at a NIC that their queue pair has left (twin:
-// `src/engine/cpu/loss.rs`).
+// Packets that get lost at random on their way over a link (twin: `src/engine/cpu/loss.rs`).
 
 // Whether packet `p` gets lost, which link end `end` has sent by `done`. Pause frames never do.
 fn is_lost(end: u32, p: u32, done: u64) -> bool {
@@ -10,20 +9,7 @@ fn is_lost(end: u32, p: u32, done: u64) -> bool {
     return packet_kind(packets[packet_base + p].meta_) != KIND_FRAME && draw < share;
 }
 
-// Whether packet `p`, which arrives at NIC `n`, belongs to a queue pair whose end is at another NIC now.
-fn is_stray(n: u32, p: u32) -> bool {
-    let what = packet_kind(packets[packet_base + p].meta_);
-    if what == KIND_FRAME {
-        return false;
-    }
-    let f = flow_base + packets[packet_base + p].flow;
-    if what == KIND_DATA {
-        return flow_rx[f].nic != n;
-    }
-    return flow_tx[f].nic != n;
-}
-
-// Counts packet `p`, which NIC `end` has sent and which got lost, or which is a stray there, and keeps its record until `advance` returns it to its owner.
+// Counts packet `p`, which NIC `end` has sent and which got lost, and keeps its record until `advance` returns it to its owner.
 fn lose_of_nic(end: u32, p: u32) {
     let words = loss_words(end);
     atomicAdd(&shared_words[words + LOSS_LOST], 1u);

@@ -134,8 +134,7 @@ fn next_event(n: u32, t: u64) -> EventKey {
 // A packet arrives.
 fn arrive(n: u32, event: EventKey) -> bool {
     let p = take_arrival();
-    if has_mode(MODE_CHANGES) && (own.peer & FLOWS_LEFT) != 0u && is_stray(n, p) {
-        lose_of_nic(n, p);
+    if has_mode(MODE_CHANGES) && (own.peer & FLOWS_LEFT) != 0u && passes_on(n, p) {
         return false;
     }
     let meta_word = packets[packet_base + p].meta_;

@@ -10,6 +10,10 @@ pub const LINK_DOWN: u32 = 1 << 31;
 pub const LINK_LOSES: u32 = 1 << 30;
 /// Bit of [`Nic::peer`](super::Nic::peer): queue pairs have moved from this NIC to another one, so packets of theirs may still arrive.
 pub const FLOWS_LEFT: u32 = 1 << 31;
+/// Value of [`FlowTx::flow_id`](super::FlowTx::flow_id) of a row that holds no queue pair, but a place in the order of its NIC for one that moves there.
+pub const NO_FLOW: u32 = u32::MAX;
+/// Value of [`Packet::path`](super::Packet::path) of a packet that a NIC hands over to the NIC where its queue pair is now.
+pub const HANDED_OVER: u32 = u32::MAX;
 /// Both bits of a peer that are not part of its index. At a NIC the first of them is [`FLOWS_LEFT`].
 pub const LINK_TROUBLE: u32 = LINK_DOWN | LINK_LOSES;
 /// Value of [`Nic::paused`](super::Nic::paused) while the NIC's link is down.
@@ -58,8 +62,7 @@ pub mod loss {
     pub const SHARE: u32 = 0;
     /// Number of the direction of its link in the network, for the draws.
     pub const ARC: u32 = 1;
-    /// Packets that a NIC sent and that were lost, and packets that arrived there for queue pairs that had left it. A switch port counts its losses among its
-    /// drops.
+    /// Packets of a NIC that were lost. A switch port counts its losses among its drops.
     pub const LOST: u32 = 2;
     /// Payload of these packets in bytes, low word.
     pub const BYTES_LO: u32 = 3;
@@ -144,7 +147,7 @@ pub struct NetworkChanges {
     pub time_limit: u64,
     /// Link ends whose rate changes, ascending, with their rate in bps before the first change. It is the highest that they have.
     pub own_rates: Vec<(LinkEndIdx, u64)>,
-    /// Whether packets get lost at random at some time, or queue pairs move to other NICs, so that there are [`LOSS_WORDS`] for each link end.
+    /// Whether packets get lost at random at some time, so that there are [`LOSS_WORDS`] for each link end.
     pub has_losses: bool,
 }
 
@@ -163,13 +166,12 @@ impl NetworkChanges {
         }
     }
 
-    /// Packets that NIC `n` sent and that got lost at random, and those that arrived there for queue pairs that had left it. `e`: header of the experiment;
-    /// `shared`: its shared words.
+    /// Packets that NIC `n` sent and that got lost at random, in an experiment with header `e` and shared words `shared`.
     pub fn lost_of_nic(&self, e: &Exp, shared: &[u32], n: NicIdx) -> u32 {
         if self.has_losses { shared[e.loss_words(n.end()) + loss::LOST as usize] } else { 0 }
     }
 
-    /// Payload of all these packets, in bytes.
+    /// Payload of all packets of NICs that got lost at random, in bytes.
     pub fn bytes_lost_of_nics(&self, e: &Exp, shared: &[u32]) -> u64 {
         let bytes = |n: NicIdx| {
             let words = e.loss_words(n.end());

@@ -150,6 +150,7 @@ pub fn constants() -> String {
     constant(&mut out, "INT_Q_UNIT", super::INT_Q_UNIT);
     constant(&mut out, "INT_TX_UNIT", super::INT_TX_UNIT);
     constant(&mut out, "FLOWS_LEFT", super::FLOWS_LEFT);
+    constant(&mut out, "HANDED_OVER", super::HANDED_OVER);
     constant(&mut out, "LINK_DOWN", super::LINK_DOWN);
     constant(&mut out, "LINK_LOSES", super::LINK_LOSES);
     constant(&mut out, "LINK_TROUBLE", super::LINK_TROUBLE);

@@ -7,6 +7,7 @@ use crate::cpu::advance::return_record;
 use crate::cpu::cc::{dcqcn, hpcc};
 use crate::cpu::classes::{class_queue, has_classes};
 use crate::cpu::key::{EventKey, periodic};
+use crate::cpu::lists::wire_push;
 use crate::cpu::nic::set_clock;
 use crate::cpu::switch::class_port::{note_sendable, port_queue_row};
 use crate::cpu::switch::egress::{completion_time, drop_packet};
@@ -14,8 +15,8 @@ use crate::cpu::switch::port_queue::has_port_queues;
 use crate::cpu::transport::queue_pair::join_order;
 use crate::cpu::transport::rate::set_rate;
 use hyperfold_columns::{
-    EndOwner, FLOWS_LEFT, FlowIdx, HOLDS, LINK_DOWN, LINK_LOSES, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx,
-    RateColumns, TableChange, Tables, cc, kind, loss, meta, qp,
+    EndOwner, FLOWS_LEFT, FlowIdx, HANDED_OVER, HOLDS, LINK_DOWN, LINK_LOSES, LinkEndIdx, NEVER, NicIdx, PacketIdx,
+    PortIdx, RateColumns, TableChange, Tables, cc, kind, loss, meta, qp,
 };
 
 /// Makes all changes of the time `now`, which is that of the next one.
@@ -69,7 +70,11 @@ fn lose_wire(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) {
     t.clocks[end.usize()] = NEVER;
     while p.is_some() {
         let next = t.packets[p].next;
-        drop_packet(t, counted, p);
+        // What another NIC has handed over is not on the link.
+        match t.packets[p].path {
+            HANDED_OVER => wire_push(t, end, p),
+            _ => drop_packet(t, counted, p),
+        }
         p = next;
     }
 }
@@ -221,10 +226,13 @@ fn move_sender(t: &mut Tables, f: FlowIdx, to: NicIdx, now: u64) {
     leave_order(t, from, f);
     join_order(t, to, f);
     let deadline = t.flow_tx[f].rto_at;
-    let row = &mut t.nics[to];
-    row.rto = row.rto.min(deadline);
-    (row.timer, row.timer_d) = (now, periodic(u32::MAX, u32::MAX, 0));
-    set_clock(t, to);
+    t.nics[to].rto = t.nics[to].rto.min(deadline);
+    // The NIC that it leaves looks too: its timer may not be armed because answers to this queue pair would have made it look.
+    for n in [from, to] {
+        let row = &mut t.nics[n];
+        (row.timer, row.timer_d) = (now, periodic(u32::MAX, u32::MAX, 0));
+        set_clock(t, n);
+    }
 }
 
 /// Takes queue pair `f` out of the turns of NIC `n`. The index of the one served last stays.

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashMap};
 
 use super::carriers::{Carriers, joined_rows};
 use super::crossings::rate_bps;
-use super::latency::wire_bytes;
+use super::latency::{Latency, wire_bytes};
 use hyperfold_columns::{EndOwner, FlowIdx, LINK_DOWN, LinkEndIdx, TableChange, Tables};
 
 /// What changes of the network leave behind.
@@ -19,6 +19,8 @@ pub(super) struct ChangedNetwork {
     joined: BTreeMap<FlowIdx, Vec<FlowIdx>>,
     /// Wire bytes of the message under way that are counted for paths that its flow had before.
     counted: HashMap<u32, u64>,
+    /// Latency of the message under way, on the paths where it began, of joined queue pairs that have moved since.
+    begun: HashMap<u32, Latency>,
 }
 
 impl ChangedNetwork {
@@ -34,6 +36,12 @@ impl ChangedNetwork {
             return wire_bytes;
         }
         wire_bytes - self.counted.remove(&f).unwrap_or(0)
+    }
+
+    /// The latency of a message of flow `f` that has moved since it began, if it is of joined queue pairs: how long it takes beside its transmission does not
+    /// change with its paths.
+    pub(super) fn begun(&mut self, f: u32) -> Option<Latency> {
+        if self.begun.is_empty() { None } else { self.begun.remove(&f) }
     }
 
     /// Makes the changes of `now`, the first of which has index `first`. Returns the carriers whose flows have changed.
@@ -115,6 +123,11 @@ impl ChangedNetwork {
         let message = t.flow_tx[flow].msg_send;
         let bytes = if message.is_some() { t.tasks[message].bytes } else { t.flow_tx[flow].size };
         let wire = wire_bytes(t, bytes);
+        if t.flow_tx[flow].joined > 0 && !self.begun.contains_key(&flow.0) {
+            let service = carriers.service(from, wire);
+            let latency = carriers.all[from as usize].latency(t, message, bytes, service);
+            self.begun.insert(flow.0, latency);
+        }
         let whole = carriers.service(from, wire).max(1);
         // What is left of the message, in wire bytes. It has been counted up to there if the flow moves for a second time.
         let left_bytes = (left.min(whole) * u128::from(wire)).div_ceil(whole) as u64;

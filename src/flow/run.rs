@@ -286,7 +286,10 @@ impl FlowRun {
             let (message, bytes, next) = sent(t, FlowIdx(f));
             c.wire_bytes += c.scaled(self.network.uncounted(f, wire_bytes(t, bytes)));
             let service = self.service(t, carrier, bytes);
-            let latency = self.carriers.all[carrier as usize].latency(t, message, bytes, service);
+            let latency = match self.network.begun(f) {
+                Some(latency) => latency,
+                None => self.carriers.all[carrier as usize].latency(t, message, bytes, service),
+            };
             let arrived = now + latency.arrival_ps;
             if message.is_some() {
                 self.events.push(Reverse((arrived, FlowEvent::Arrived(message.0))));

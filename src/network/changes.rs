@@ -86,6 +86,8 @@ pub struct RoutedFlow<'a> {
     pub paths: &'a FlowPaths,
     /// Paths that it takes at first, around links that have failed before.
     pub first: &'a FlowPaths,
+    /// Whether it may take other ports of its hosts.
+    pub failover: PortFailover,
 }
 
 /// All changes of an experiment.
@@ -111,13 +113,13 @@ pub enum PortFailover {
 /// Works out the changes that `outages` bring. Paths avoid a link from `reroute_ps` after it failed until `reroute_ps` after it came back.
 ///
 /// A flow whose own paths cross no link that is known to be down takes these. Any other takes what `policy` chooses on the network without those links, if
-/// that runs between the same two NICs, or if `failover` is on. Links that fail before the beginning and do not come back change nothing.
+/// that runs between the same two NICs, or if its `failover` is on. Ports that work again by then are not left. Links that fail before the beginning and do not come back change nothing.
 pub fn changes_of(
     net: &Network,
     outages: &[Outage],
     reroute_ps: u64,
     flows: &[RoutedFlow<'_>],
-    (policy, failover): (&dyn RoutingPolicy, PortFailover),
+    policy: &dyn RoutingPolicy,
 ) -> ChangeList {
     let mut list = ChangeList::default();
     // Times at which a link fails or comes back, and with the delay those at which paths change.
@@ -134,6 +136,7 @@ pub fn changes_of(
     let mut known = failed_before(outages);
     let mut waits = vec![false; flows.len()];
     let mut could_move = vec![false; flows.len()];
+    let turns = turns(flows);
     for time_ps in times {
         for span in spans.iter().filter(|span| span.is_change()) {
             if span.down_ps == time_ps {
@@ -153,8 +156,11 @@ pub fn changes_of(
         }
         known = now_known;
         let router = Router::avoiding(net, &|link| known.contains(&link));
+        let is_down = |span: &&DownSpan| span.down_ps <= time_ps && span.up_ps.is_none_or(|up| time_ps < up);
+        let down: BTreeSet<u32> = spans.iter().filter(is_down).map(|span| span.link).collect();
         for (flow, routed) in flows.iter().enumerate() {
-            let wanted = match around(&router, policy, routed, &known, failover) {
+            let stays = current[flow].as_ref().is_none_or(|now| ports_of(now) == ports_of(routed.paths));
+            let wanted = match around(&router, policy, (routed, turns[flow]), (&known, &down), stays) {
                 Ok(paths) => paths,
                 Err(NoWay { has_other_ports }) => {
                     waits[flow] = true;
@@ -199,25 +205,40 @@ struct NoWay {
     has_other_ports: bool,
 }
 
-/// Paths of a flow where the links `known` are down; `None`: its own.
+/// For each flow its number among those that leave their host by the same port.
+fn turns(flows: &[RoutedFlow<'_>]) -> Vec<usize> {
+    let mut n: BTreeMap<ArcIdx, usize> = BTreeMap::new();
+    let turn = |flow: &RoutedFlow<'_>| {
+        let count = n.entry(ports_of(flow.paths).0).or_default();
+        *count += 1;
+        *count - 1
+    };
+    flows.iter().map(turn).collect()
+}
+
+/// Paths of a flow where routing knows that the links `known` are down; `None`: its own. Links of `down` are down now. `stays`: it is on its own ports.
 fn around(
     router: &Router,
     policy: &dyn RoutingPolicy,
-    flow: &RoutedFlow<'_>,
-    known: &BTreeSet<u32>,
-    failover: PortFailover,
+    (flow, turn): (&RoutedFlow<'_>, usize),
+    (known, down): (&BTreeSet<u32>, &BTreeSet<u32>),
+    stays: bool,
 ) -> Result<Option<FlowPaths>, NoWay> {
-    let moves = failover == PortFailover::On;
+    let moves = flow.failover == PortFailover::On;
     if !crosses(flow.paths, known) && (moves || ports_of(flow.paths) == ports_of(flow.first)) {
         return Ok(None);
     }
     let found = policy.paths(router, &flow.key, flow.lane).ok().filter(|found| !crosses(found, known));
-    match found {
-        Some(found) if ports_of(&found) == ports_of(flow.first) => Ok(Some(found)),
-        _ => match over_other_ports(router, policy, flow, known) {
-            Some(found) if moves => Ok(Some(found)),
-            other => Err(NoWay { has_other_ports: other.is_some() }),
-        },
+    if let Some(found) = found.filter(|found| ports_of(found) == ports_of(flow.first)) {
+        return Ok(Some(found));
+    }
+    // Its own ports are back before routing has noticed that they were gone.
+    if moves && stays && !crosses(flow.paths, down) {
+        return Ok(None);
+    }
+    match over_other_ports(router, policy, (flow, turn), known) {
+        Some(found) if moves => Ok(Some(found)),
+        other => Err(NoWay { has_other_ports: other.is_some() }),
     }
 }
 
@@ -226,31 +247,37 @@ fn ports_of(paths: &FlowPaths) -> (ArcIdx, ArcIdx) {
     (paths.data[0][0], paths.ack[0][0])
 }
 
-/// Paths of a flow over whichever ports of its hosts have one. The sender keeps its port if a path leads on from there. Of all ports of the receiver, that with
-/// the shortest path is taken, its own one if that is among them.
+/// Paths of a flow over whichever ports of its hosts have one. The sender keeps its port if a path leads on from there; else its flows take the others in turn.
+/// Of all ports of the receiver, that with the shortest path is taken: its own one if that is among them, else in turn.
 fn over_other_ports(
     router: &Router,
     policy: &dyn RoutingPolicy,
-    flow: &RoutedFlow<'_>,
+    (flow, turn): (&RoutedFlow<'_>, usize),
     known: &BTreeSet<u32>,
 ) -> Option<FlowPaths> {
     let own = ports_of(flow.paths);
-    let (mut firsts, lasts) = router.ports_of_hosts(&flow.key);
-    // Flows that leave one port are spread over the others.
-    let turn = (flow.key.id as usize).wrapping_add(flow.lane.unwrap_or(0) as usize);
-    let rotated = |i: usize, n: usize| (i + turn) % n;
-    let n = firsts.len();
-    let mut order: Vec<usize> = (0..n).collect();
-    order.sort_by_key(|&i| (firsts[i] != own.0, rotated(i, n)));
-    firsts = order.into_iter().map(|i| firsts[i]).collect();
-    firsts.into_iter().find_map(|first| {
-        let found = lasts.iter().enumerate().filter_map(|(i, &last)| {
+    let (firsts, lasts) = router.ports_of_hosts(&flow.key);
+    let from = |first: ArcIdx| -> Option<FlowPaths> {
+        let between = |&last: &ArcIdx| {
             let found = policy.paths(&router.between(first, last), &flow.key, flow.lane).ok()?;
-            let goes = !crosses(&found, known) && ports_of(&found) == (first, last ^ 1);
-            goes.then_some(((found.data[0].len(), last ^ 1 != own.1, rotated(i, lasts.len())), found))
-        });
-        found.min_by_key(|(rank, _)| *rank).map(|(_, found)| found)
-    })
+            (!crosses(&found, known) && ports_of(&found) == (first, last ^ 1)).then_some(found)
+        };
+        let found: Vec<FlowPaths> = lasts.iter().filter_map(between).collect();
+        let shortest = found.iter().map(|paths| paths.data[0].len()).min()?;
+        let mut shortest: Vec<FlowPaths> = found.into_iter().filter(|paths| paths.data[0].len() == shortest).collect();
+        let place = shortest.iter().position(|paths| ports_of(paths).1 == own.1).unwrap_or(turn % shortest.len());
+        Some(shortest.swap_remove(place))
+    };
+    if firsts.contains(&own.0)
+        && let Some(found) = from(own.0)
+    {
+        return Some(found);
+    }
+    let mut others: Vec<FlowPaths> = firsts.into_iter().filter(|&first| first != own.0).filter_map(from).collect();
+    match others.len() {
+        0 => None,
+        n => Some(others.swap_remove(turn % n)),
+    }
 }
 
 /// A time during which a link is down.
@@ -320,8 +347,8 @@ mod tests {
             true => Router::avoiding(&net, &|link| before.contains(&link)).paths(key, &policy).unwrap(),
             false => own.clone(),
         };
-        let flow = RoutedFlow { key, lane: None, paths: &own, first: &first };
-        (changes_of(&net, outages, reroute_ps, &[flow], (&policy, PortFailover::Off)), own)
+        let flow = RoutedFlow { key, lane: None, paths: &own, first: &first, failover: PortFailover::Off };
+        (changes_of(&net, outages, reroute_ps, &[flow], &policy), own)
     }
 
     fn outage(link: u32, down_ps: u64, up_ps: Option<u64>) -> Outage {
@@ -364,9 +391,13 @@ mod tests {
         let router = Router::new(&net);
         // Its own paths are those over the first port of each host.
         let own = policy.paths(&router.between(0, 5), &key, None).unwrap();
-        let flow = RoutedFlow { key, lane: None, paths: &own, first: &own };
-        let list = changes_of(&net, &[outage(failed, 100, None)], 5, &[flow], (&policy, PortFailover::On));
-        let stays = changes_of(&net, &[outage(failed, 100, None)], 5, &[flow], (&policy, PortFailover::Off));
+        let flow = RoutedFlow { key, lane: None, paths: &own, first: &own, failover: PortFailover::On };
+        let list = changes_of(&net, &[outage(failed, 100, None)], 5, &[flow], &policy);
+        let waits = RoutedFlow { failover: PortFailover::Off, ..flow };
+        let stays = changes_of(&net, &[outage(failed, 100, None)], 5, &[waits], &policy);
+        // What is over when routing notices it moves nothing.
+        let short = changes_of(&net, &[outage(failed, 100, Some(104))], 5, &[flow], &policy);
+        assert!(short.changes.iter().all(|timed| !matches!(timed.change, NetworkChange::NewPaths { .. })), "{short:?}");
         assert!(stays.without_way.len() == 1 && stays.changes.len() == 1);
         assert_eq!(stays.other_ports.len(), usize::from(list.without_way.is_empty()));
         match &list.changes[..] {

@@ -148,7 +148,7 @@ fn what_the_network_does_not_have_is_said() {
         ("leaf0 agg0#2", "there are 1 links between these nodes"),
         ("random 99", "the network has 32 links between switches"),
         ("leaf0 agg0 down 5", "`5` is no time with a unit"),
-        ("leaf0 agg0 down 5us up 4us", "it comes back before it fails"),
+        ("leaf0 agg0 down 5us up 4us", "it must come back after it fails"),
     ] {
         let said = refused(outage);
         assert!(said.contains(why), "{outage}: {said}");
@@ -228,10 +228,12 @@ fn a_flow_whose_leaf_fails_goes_on_over_the_other_port() {
         for row in (2..10).filter(|row| ![moves, stays, returns, waits].contains(row)) {
             assert_eq!(later(row), 0.0, "{level}: the other leaf matters to nobody");
         }
-        // As flows nothing is lost. As packets it is what was under way at each change, which is less than 2 us, and is sent again.
+        // As flows nothing is lost. As packets it is what was under way when the leaf failed, less than 2 us; it is sent again. A port that works loses
+        // nothing, but packets of the two ports overtake each other when the flow returns.
         let most_lost_us = if level == "packet" { 4.0 } else { 0.01 };
         let is_about = |row: usize, us: f64| (us - 0.01..us + most_lost_us).contains(&later(row));
-        assert!(is_about(moves, 20.0) && is_about(returns, 20.0) && is_about(waits, 30.0), "{level}: {fct_us:?}");
+        assert!(is_about(moves, 20.0) && is_about(waits, 30.0), "{level}: {fct_us:?}");
+        assert!((20.0 - 0.01..20.0 + 2.0 * most_lost_us).contains(&later(returns)), "{level}: {fct_us:?}");
     }
 }
 
@@ -281,7 +283,7 @@ fn failures_at_drawn_times_are_those_of_their_seed() {
         let folder = Folder::new(&[(
             "s.toml",
             &format!(
-                "name = \"drawn\"\nreplicas = 3\n[base]\n{FAT_TREE}\
+                "name = \"drawn\"\nsweep.replicas = 3\n[base]\n{FAT_TREE}\
                  workload = {{ kind = \"traffic\", pattern = \"permutation\", bytes = 4000000 }}\n\
                  transport = {{ cc = \"dcqcn\", payload_bytes = 4096, loss_recovery = \"selective\" }}\nrouting.reroute_us = 5\n\
                  topology.outages = \"random 8 mtbf 100us mttr 20us until 400us\"\n"

@@ -378,12 +378,12 @@ fn break_some(rng: &mut Rng, case: &mut Case, failover: PortFailover, often: &[u
         .flows
         .iter()
         .zip(&case.paths)
-        .map(|(flow, paths)| RoutedFlow { key: FlowKey::from(flow), lane: None, paths, first: paths })
+        .map(|(flow, paths)| RoutedFlow { key: FlowKey::from(flow), lane: None, paths, first: paths, failover })
         .collect();
     let seed = rng.next() as u32;
     let policy: Box<dyn RoutingPolicy> =
         if rng.chance(50) { Box::new(Ecmp { seed }) } else { Box::new(Spray { seed, max_paths: 4 }) };
-    case.changes = changes_of(&case.network, &outages, reroute_ps, &routed, (&*policy, failover)).changes;
+    case.changes = changes_of(&case.network, &outages, reroute_ps, &routed, &*policy).changes;
 }
 
 /// Makes switches choose among paths, and most receivers take packets in any order.

@@ -24,6 +24,7 @@ pub enum FailingPart {
 pub(super) fn part(names: &[&str]) -> Result<FailingPart, String> {
     match *names {
         [] => Err("it names no link and no node".to_string()),
+        ["random"] => Err("`random` needs a number of links, as in `random 3`".to_string()),
         ["random", count] => match count.parse() {
             Ok(count @ 1..=1_000_000) => Ok(FailingPart::Random(count)),
             _ => Err(format!("`{count}` is no number of links, from 1")),

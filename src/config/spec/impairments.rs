@@ -92,6 +92,9 @@ pub(super) fn is_impairment(text: &str) -> bool {
 pub(super) fn impairment(text: &str) -> Result<ImpairmentText, String> {
     let spaced = text.replace(ARROW, " -> ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
+    if words.iter().any(|word| matches!(*word, "mtbf" | "mttr")) {
+        return Err("rates and losses have no random times; a rate or a loss lasts `from` one time `to` another".into());
+    }
     if words.iter().any(|word| matches!(*word, "down" | "up")) {
         return Err("`down` and `up` stop a link; give them an entry of their own. A rate or a loss lasts `from` one time `to` another".into());
     }

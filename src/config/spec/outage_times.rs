@@ -44,7 +44,13 @@ impl DrawnTimes {
     /// Reads `mtbf`, a time, `mttr`, a time, `until`, a time.
     pub(super) fn read(words: &[&str]) -> Result<DrawnTimes, String> {
         let ["mtbf", mtbf, "mttr", mttr, "until", until] = *words else {
-            return Err("failures at random times need `mtbf`, `mttr` and `until`, each with a time, as in `random 8 mtbf 50ms mttr 5ms until 1s`".to_string());
+            let missing: Vec<&str> =
+                ["mtbf", "mttr", "until"].into_iter().filter(|word| !words.contains(word)).collect();
+            let wrong = match missing[..] {
+                [] => "`mtbf`, `mttr` and `until` come in this order, each with a time without a blank, and nothing after them".to_string(),
+                _ => format!("failures at random times need `{}` too, with a time", missing.join("` and `")),
+            };
+            return Err(format!("{wrong}, as in `random 8 mtbf 50ms mttr 5ms until 1s`"));
         };
         let above_zero = |name: &str, text: &str| match time(text)? {
             0 => Err(format!("`{name}` must be above 0")),

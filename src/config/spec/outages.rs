@@ -98,6 +98,7 @@ pub(super) fn link_texts(v: &Values) -> Result<LinkTexts, Conflict> {
 fn all_of(text: &str, entry: u64) -> Result<Vec<OutageText>, String> {
     let words: Vec<&str> = text.split_whitespace().collect();
     if let Some(place) = words.iter().position(|word| matches!(*word, "mtbf" | "mttr")) {
+        both_directions(text)?;
         let (names, times) = words.split_at(place);
         let times = OutageTimes::Drawn(DrawnTimes::read(times)?);
         return Ok(vec![OutageText { text: text.to_string(), entry, part: part(names)?, times }]);
@@ -119,11 +120,17 @@ fn all_of(text: &str, entry: u64) -> Result<Vec<OutageText>, String> {
     Ok(later.into_iter().map(nth).collect())
 }
 
+/// Checks that an entry of what fails names no direction.
+fn both_directions(text: &str) -> Result<(), String> {
+    match text.contains(ARROW) {
+        true => Err(format!("a link fails in both directions; `{ARROW}` needs a rate or a loss")),
+        false => Ok(()),
+    }
+}
+
 /// Reads one outage of entry number `entry`. The error says what is wrong with it.
 fn one(text: &str, entry: u64) -> Result<OutageText, String> {
-    if text.contains(ARROW) {
-        return Err(format!("a link fails in both directions; `{ARROW}` needs a rate or a loss"));
-    }
+    both_directions(text)?;
     let words: Vec<&str> = text.split_whitespace().collect();
     let is_keyword = |word: &&str| matches!(*word, "down" | "up");
     let (names, times) = words.split_at(words.iter().position(is_keyword).unwrap_or(words.len()));
@@ -135,7 +142,7 @@ fn one(text: &str, entry: u64) -> Result<OutageText, String> {
         _ => return Err("after the names come `down` with a time and `up` with a time, or one of them".to_string()),
     };
     if up_ps.is_some_and(|up| up <= down_ps.unwrap_or(0)) {
-        return Err("it comes back before it fails".to_string());
+        return Err("it must come back after it fails".to_string());
     }
     Ok(OutageText { text: text.to_string(), entry, part: part(names)?, times: OutageTimes::Given { down_ps, up_ps } })
 }
@@ -198,8 +205,8 @@ mod tests {
             ("a b down 5", "no time with a unit"),
             ("a b down xus", "no time"),
             ("a b down -1us", "no time"),
-            ("a b down 5us up 5us", "before it fails"),
-            ("a b up 0us", "before it fails"),
+            ("a b down 5us up 5us", "after it fails"),
+            ("a b up 0us", "after it fails"),
             ("a b up 5us down 6us", "after the names"),
             ("a -> b down 5us", "fails in both directions"),
             ("a->b", "`->` needs a rate or a loss"),
@@ -211,7 +218,11 @@ mod tests {
             ("a b down 5us up 6us every 3us until 5us", "for the first time after"),
             ("a b down 1us up 2us every 3us until 1s", "at most 4096"),
             ("a down 101000000s", "later than"),
-            ("a mtbf 5ms", "need `mtbf`, `mttr` and `until`"),
+            ("a mtbf 5ms", "need `mttr` and `until` too"),
+            ("a mtbf 5ms mttr 1ms until 1s every 2ms", "come in this order"),
+            ("a mttr 5ms mtbf 1ms until 1s", "come in this order"),
+            ("a -> b mtbf 5ms mttr 1ms until 1s", "fails in both directions"),
+            ("random mtbf 5ms mttr 1ms until 1s", "needs a number of links"),
             ("a mtbf 0us mttr 1us until 1ms", "`mtbf` must be above 0"),
             ("a mtbf 1us mttr 1 until 1ms", "no time with a unit"),
             ("mtbf 1us mttr 1us until 1ms", "names no link"),

@@ -1,7 +1,10 @@
 //! System `advance`, one row per experiment (twin: `shaders/advance.wgsl`). It returns records to their owners, finds the time of the next event, and
 //! decides whether the experiment goes on.
 
-use hyperfold_columns::{NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, flag, kind, meta, status};
+use super::hand_over::hand_over;
+use hyperfold_columns::{
+    HANDED_OVER, NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, flag, kind, meta, status,
+};
 
 /// Moves the experiment to its next event. `Exp::status` then says whether it goes on.
 pub fn advance(t: &mut Tables, end: u64) {
@@ -16,11 +19,12 @@ pub fn advance_to(t: &mut Tables, end: u64, next: impl FnOnce(&Tables) -> u64) {
         t.exps[0].phase = 1;
         return;
     }
+    let mut handed_over = NEVER;
     if flags & flag::TO_RETURN != 0 {
-        reclaim(t);
+        handed_over = reclaim(t);
         t.shared[SHARED_FLAGS as usize] &= !flag::TO_RETURN;
     }
-    let next = next(t);
+    let next = next(t).min(handed_over);
     let e = &mut t.exps[0];
     e.phase = 0;
     e.steps += 1;
@@ -47,13 +51,21 @@ fn next_clock(t: &Tables) -> u64 {
     earliest
 }
 
-/// Returns dropped packets and used pause frames to the pools they came from.
-fn reclaim(t: &mut Tables) {
+/// Returns dropped packets and used pause frames to the pools they came from, and hands packets over to other NICs. Returns the time in ps at which the first of
+/// these arrives there.
+fn reclaim(t: &mut Tables) -> u64 {
+    let mut earliest = NEVER;
     for n in NicIdx::all(t.exps[0].nic_len) {
         let mut p = t.nics[n].to_return;
         t.nics[n].to_return = PacketIdx::NONE;
         while p.is_some() {
-            p = return_record(t, p);
+            let next = t.packets[p].next;
+            if t.packets[p].path == HANDED_OVER {
+                earliest = earliest.min(hand_over(t, p));
+            } else {
+                return_record(t, p);
+            }
+            p = next;
         }
     }
     for q in PortIdx::all(t.exps[0].port_len) {
@@ -63,6 +75,7 @@ fn reclaim(t: &mut Tables) {
             p = return_record(t, p);
         }
     }
+    earliest
 }
 
 /// Returns record `p`, and the records that travel with it, to their owner. Returns the next record in the list.

@@ -1,8 +1,7 @@
-//! Packets that get lost at random on their way over a link (`docs/explanation/model-semantics.md`, "Links that lose packets"), and packets that arrive at a NIC
-//! that their queue pair has left ("Links that fail"). Twin: `shaders/loss.wgsl`.
+//! Packets that get lost at random on their way over a link (`docs/explanation/model-semantics.md`, "Links that lose packets"). Twin: `shaders/loss.wgsl`.
 
 use super::math::hash32;
-use hyperfold_columns::{LinkEndIdx, NicIdx, PacketIdx, Tables, flag, kind, loss, meta};
+use hyperfold_columns::{LinkEndIdx, PacketIdx, Tables, flag, kind, loss, meta};
 
 /// Whether packet `p` gets lost, which link end `end` has sent by `done`. Pause frames never do.
 #[inline(never)]
@@ -14,18 +13,7 @@ pub fn is_lost(t: &Tables, end: LinkEndIdx, p: PacketIdx, done: u64) -> bool {
     what != kind::FRAME && hash32(!arc, done as u32, (done >> 32) as u32, e.seed) < share
 }
 
-/// Whether packet `p`, which arrives at NIC `n`, belongs to a queue pair whose end is at another NIC now.
-#[inline(never)]
-pub fn is_stray(t: &Tables, n: NicIdx, p: PacketIdx) -> bool {
-    let pk = &t.packets[p];
-    match (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK {
-        kind::FRAME => false,
-        kind::DATA => t.flow_rx[pk.flow].nic != n,
-        _ => t.flow_tx[pk.flow].nic != n,
-    }
-}
-
-/// Counts packet `p`, which NIC `end` has sent and which got lost, or which is a stray there, and keeps its record until `advance` returns it to its owner.
+/// Counts packet `p`, which NIC `end` has sent and which got lost, and keeps its record until `advance` returns it to its owner.
 #[inline(never)]
 pub fn lose_of_nic(t: &mut Tables, end: LinkEndIdx, p: PacketIdx) {
     let words = t.exps[0].loss_words(end);

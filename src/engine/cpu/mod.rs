@@ -17,6 +17,7 @@ pub mod cc;
 pub mod class_turns;
 pub mod classes;
 pub mod engine;
+pub mod hand_over;
 pub mod key;
 pub mod lists;
 pub mod loss;

@@ -6,9 +6,9 @@
 use super::cc::dcqcn;
 use super::class_turns::kick_classes;
 use super::classes::{class_of, class_queue, has_classes};
+use super::hand_over::passes_on;
 use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, periodic};
 use super::lists::{fetch, fetch_rest, wire_pop};
-use super::loss::{is_stray, lose_of_nic};
 use super::sending::{look_again, may_send, remove_finished, send_data, transmit};
 use super::task;
 use super::transport::stream::{is_uec, takes_any_order, takes_credit};
@@ -148,8 +148,7 @@ fn first_of_several(t: &Tables, n: NicIdx, now: u64) -> EventKey {
 /// Handles the arrival of a packet. Returns whether the NIC may have something to send now.
 fn arrive(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
     let p = wire_pop(t, n.end());
-    if t.nics[n].peer.0 & FLOWS_LEFT != 0 && is_stray(t, n, p) {
-        lose_of_nic(t, n.end(), p);
+    if t.nics[n].peer.0 & FLOWS_LEFT != 0 && passes_on(t, n, p) {
         return false;
     }
     let pk_meta = t.packets[p].meta;

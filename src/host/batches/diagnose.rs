@@ -3,7 +3,7 @@
 use std::fmt::Write;
 
 use super::conserve::egress_queues;
-use hyperfold_columns::{EndOwner, LinkEndIdx, PortIdx, Tables, mode, qp};
+use hyperfold_columns::{EndOwner, LinkEndIdx, NO_FLOW, PortIdx, Tables, mode, qp};
 
 /// Most links or flows that a message names.
 const NAMED: usize = 8;
@@ -12,8 +12,9 @@ const NAMED: usize = 8;
 ///
 /// PRECONDITION: `t` holds one experiment, stopped between steps.
 pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
-    let unfinished: Vec<usize> = (0..t.flow_tx.len()).filter(|&f| is_unfinished(t, f)).collect();
-    let mut out = format!("no progress: {} of {} flows cannot finish", unfinished.len(), t.flow_tx.len());
+    let flows: Vec<usize> = (0..t.flow_tx.len()).filter(|&f| t.flow_tx[f].flow_id != NO_FLOW).collect();
+    let unfinished: Vec<usize> = flows.iter().copied().filter(|&f| is_unfinished(t, f)).collect();
+    let mut out = format!("no progress: {} of {} flows cannot finish", unfinished.len(), flows.len());
     if let Some(&f) = unfinished.first() {
         let tx = &t.flow_tx[f];
         let _ = write!(

@@ -471,7 +471,12 @@ fn verdict(t: &Tables, state: &ExperimentState) -> Result<(), String> {
             return Err(format!("internal error, please report: {what}"));
         }
         status::GAVE_UP => {
-            let worst = t.flow_tx.iter().max_by_key(|f| f.retries).map_or(0, |f| f.flow_id);
+            let worst = t
+                .flow_tx
+                .iter()
+                .filter(|f| f.flow_id != hyperfold_columns::NO_FLOW)
+                .max_by_key(|f| f.retries)
+                .map_or(0, |f| f.flow_id);
             return Err(format!(
                 "flow {worst} gave up after {} retransmission timeouts without progress (transport.rto_retries; transport.rto_us = {}); {}",
                 e.rto_retries,

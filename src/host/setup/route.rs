@@ -212,7 +212,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         own_paths: &own_paths,
         lanes: &lanes,
         policy: &*policy,
-        has_tasks: job.is_some(),
+        first_qp_id,
     };
     let mut changes = network_changes(config, &network, &outages, &crossing, &transport, &mut notes)?;
     if !config.is_flow_level() {

@@ -9,7 +9,7 @@ use bytemuck::Zeroable;
 use hyperfold_base::budget;
 use hyperfold_base::units::{PS_PER_S, tx_ps};
 use hyperfold_columns::{
-    ClassQueue, EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NONE, Nic, NicIdx,
+    ClassQueue, EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NO_FLOW, NONE, Nic, NicIdx,
     OwnedTables, Packet, PacketDetails, PacketIdx, Plan, Port, RateColumns, RttSample, SHARED_FLOWS_LEFT,
     SHARED_HEADER, Switch, SwitchIdx, TaskIdx, TimeSeries, Wire, meta, psn, task,
 };
@@ -437,6 +437,7 @@ fn add_places(t: &mut OwnedTables, ends: &Ends, moves: &BTreeMap<ArcIdx, u32>, n
         let exp = t.exps[0].exp_id;
         let none = TaskIdx::NONE;
         let tx = FlowTx {
+            flow_id: NO_FLOW,
             start: NEVER,
             finish: NEVER,
             rto_at: NEVER,
@@ -447,7 +448,15 @@ fn add_places(t: &mut OwnedTables, ends: &Ends, moves: &BTreeMap<ArcIdx, u32>, n
             ..FlowTx::zeroed()
         };
         let tx = FlowTx { msg_post: none, msg_send: none, msg_ack: none, rtt_stride: 1, ..tx };
-        let rx = FlowRx { nic, exp, msg: none, nack_seq: NEVER, held: PacketIdx::NONE, ..FlowRx::zeroed() };
+        let rx = FlowRx {
+            flow_id: NO_FLOW,
+            nic,
+            exp,
+            msg: none,
+            nack_seq: NEVER,
+            held: PacketIdx::NONE,
+            ..FlowRx::zeroed()
+        };
         t.flow_tx.extend((0..n).map(|_| tx));
         t.flow_rx.extend((0..n).map(|_| FlowRx { next_waiting: FlowIdx::NONE, ..rx }));
     }

@@ -50,13 +50,7 @@ pub(super) fn changes(
     });
     t.changes.list = list.collect();
     t.changes.own_rates = own_rates.into_iter().collect();
-    t.changes.has_losses = case.changes.iter().any(|timed| match &timed.change {
-        NetworkChange::Loss { .. } => true,
-        NetworkChange::NewPaths { flow, paths } => {
-            !case.options.flow_level && ports(paths) != ports(&case.paths[*flow])
-        }
-        _ => false,
-    });
+    t.changes.has_losses = case.changes.iter().any(|timed| matches!(timed.change, NetworkChange::Loss { .. }));
     if t.changes.has_losses {
         loss_words(t, ends);
     }

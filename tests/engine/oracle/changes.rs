@@ -234,16 +234,17 @@ impl Sim<'_> {
         if let Some(place) = order.iter().position(|&queued| queued as usize == flow) {
             order.remove(place);
             self.nics[nic as usize].order.push(flow as u32);
+            self.arm(old, self.now);
             self.arm(nic, self.now);
         }
     }
 
-    /// The end of the flow to which such a packet goes is at this NIC. Packets for it that arrive elsewhere are lost.
-    pub(super) fn is_at_home(&self, nic: ArcIdx, packet: &Packet) -> bool {
+    /// The NIC where the end of the flow is to which such a packet goes. Those that arrive elsewhere are handed over.
+    pub(super) fn home(&self, packet: &Packet) -> ArcIdx {
         let flow = packet.flow as usize;
         match packet.kind {
-            Kind::Data => self.routes[flow].path(Kind::Ack, self.routes[flow].number(Kind::Ack, 0))[0] == nic,
-            _ => self.senders[flow].nic == nic,
+            Kind::Data => self.routes[flow].path(Kind::Ack, self.routes[flow].number(Kind::Ack, 0))[0],
+            _ => self.senders[flow].nic,
         }
     }
 

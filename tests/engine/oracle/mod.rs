@@ -31,7 +31,7 @@ mod uec;
 use changes::{Changes, Routes};
 pub use classes::ClassCounts;
 use nic::Nic;
-use port::{Item, Port};
+use port::{Item, Packet, Port};
 pub use queue::Order;
 use queue::{CcTimer, Event, Lineage, Queue};
 use receiver::Receiver;
@@ -83,6 +83,8 @@ pub struct Outcome {
     pub max_queue_bytes: u64,
     /// PULLs that receivers made.
     pub pulls: u64,
+    /// Packets that arrived at a NIC that their flow had left.
+    pub handed_over: usize,
     /// Bytes sent by the port of each arc, pause frames included.
     pub tx_bytes: Vec<u64>,
     /// By task of the graph.
@@ -126,6 +128,8 @@ struct Sim<'a> {
     pfc_pauses: u64,
     pfc_frames: u64,
     drops: u64,
+    /// Packets that NICs have handed over, by number.
+    handed_over: Vec<Packet>,
     max_queue_bytes: u64,
     pulls: u64,
     class_counts: ClassCounts,
@@ -155,6 +159,7 @@ impl<'a> Sim<'a> {
             pfc_pauses: 0,
             pfc_frames: 0,
             drops: 0,
+            handed_over: Vec::new(),
             max_queue_bytes: 0,
             pulls: 0,
             class_counts: ClassCounts::new(case),
@@ -209,6 +214,7 @@ impl<'a> Sim<'a> {
                 self.kick(arc);
             }
             Event::Arrive(arc, outages) => self.arrive(arc, outages),
+            Event::HandOver(nic, number) => self.deliver(nic, self.handed_over[number as usize].clone()),
             Event::Pace(nic, generation) => self.nic_timer(nic, generation),
             Event::CcTimer(flow, timer, generation) => self.dcqcn_timer(flow, timer, generation),
             Event::Rto(flow) => self.rto_timer(flow),
@@ -289,6 +295,7 @@ impl<'a> Sim<'a> {
             lost_at_random: self.ports.iter().map(|p| p.lost_at_random).collect(),
             max_queue_bytes: self.max_queue_bytes,
             pulls: self.pulls,
+            handed_over: self.handed_over.len(),
             tx_bytes: self.ports.iter().map(|p| p.tx_bytes).collect(),
             tasks: self.tasks.times(),
             classes: self.class_counts,

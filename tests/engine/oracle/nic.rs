@@ -249,9 +249,11 @@ impl Sim<'_> {
 
     /// A packet arrived at the host that `nic` belongs to.
     pub(super) fn deliver(&mut self, nic: ArcIdx, packet: Packet) {
-        if !self.is_at_home(nic, &packet) {
-            self.ports[nic as usize].lost_at_random += 1;
-            self.drops += 1;
+        let home = self.home(&packet);
+        if home != nic {
+            let there = self.now + self.ports[home as usize].delay_ps;
+            self.handed_over.push(packet);
+            self.schedule(there, Event::HandOver(home, self.handed_over.len() as u32 - 1));
             return;
         }
         match packet.kind {

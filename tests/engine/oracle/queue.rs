@@ -90,6 +90,8 @@ pub enum Event {
     Complete(ArcIdx),
     /// The oldest packet on the arc's wire arrives: so arrivals on a link keep the order they were sent in. Void if the link has failed more often by now.
     Arrive(ArcIdx, u32),
+    /// A packet, by its number, that another NIC hands over arrives at this one.
+    HandOver(ArcIdx, u32),
     /// A NIC's pacing timer; void unless the generation is the current one.
     Pace(ArcIdx, u64),
     CcTimer(u32, CcTimer, u64),
@@ -115,6 +117,7 @@ fn who(event: Event) -> Who {
         Event::Complete(arc) => (0, arc, 0),
         // The port it arrives at; links are in the same order at both ends.
         Event::Arrive(arc, _) => (1, arc ^ 1, 0),
+        Event::HandOver(nic, _) => (1, nic, 0),
         Event::Pace(nic, _) => (2, nic, 0),
         Event::CcTimer(flow, timer, _) => (3, flow, timer as u32),
         Event::Rto(flow) => (4, flow, 0),
@@ -191,7 +194,9 @@ impl Queue {
         self.scheduled += 1;
         let who = who(event);
         let node = match event {
-            Event::Complete(_) | Event::Arrive(..) | Event::Pace(..) => self.arc_node[who.1 as usize],
+            Event::Complete(_) | Event::Arrive(..) | Event::HandOver(..) | Event::Pace(..) => {
+                self.arc_node[who.1 as usize]
+            }
             Event::CcTimer(..) | Event::Rto(_) | Event::Start(_) => self.flow_node[who.1 as usize],
             Event::Due(task) => self.task_node[task as usize],
         };

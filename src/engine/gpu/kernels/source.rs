@@ -21,13 +21,14 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 34] = [
+const FILES: [&str; 35] = [
     include_str!("../../../../shaders/bindings.wgsl"),
     include_str!("../../../../shaders/math.wgsl"),
     include_str!("../../../../shaders/key.wgsl"),
     include_str!("../../../../shaders/lists.wgsl"),
     include_str!("../../../../shaders/mmu.wgsl"),
     include_str!("../../../../shaders/loss.wgsl"),
+    include_str!("../../../../shaders/hand_over.wgsl"),
     include_str!("../../../../shaders/adaptive.wgsl"),
     include_str!("../../../../shaders/classes.wgsl"),
     include_str!("../../../../shaders/class_port.wgsl"),

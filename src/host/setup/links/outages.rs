@@ -26,8 +26,8 @@ pub(crate) struct CrossingFlows<'a> {
     pub lanes: &'a [Option<u32>],
     /// What chooses their paths.
     pub policy: &'a dyn RoutingPolicy,
-    /// Whether messages of tasks are among them.
-    pub has_tasks: bool,
+    /// Id of the first flow that is a queue pair of tasks.
+    pub first_qp_id: u32,
 }
 
 /// The outages of an experiment, with the links that they take down.
@@ -107,23 +107,26 @@ pub(crate) fn network_changes(
     if outages.iter().all(Outage::is_lasting) {
         return Ok(Vec::new());
     }
+    let may_move = |flow: &Flow| config.is_flow_level() || flow.id < crossing.first_qp_id;
+    if !flows.iter().any(may_move) && config.routing.port_failover && config.values.given(KeyId::PortFailover) {
+        let why = "as packets, messages of collectives and tasks stay on their ports in this version: fidelity.mode = \"flow\" moves them, and false lets them wait";
+        return Err(Conflict { job: None, key: KeyId::PortFailover, why: why.to_string() });
+    }
     let routed: Vec<RoutedFlow> = (0..flows.len())
         .map(|flow| RoutedFlow {
             key: FlowKey::from(&flows[flow]),
             lane: crossing.lanes[flow],
             paths: own(flow),
             first: &paths[flow],
+            failover: match config.routing.port_failover && may_move(&flows[flow]) {
+                true => PortFailover::On,
+                false => PortFailover::Off,
+            },
         })
         .collect();
     let reroute_ps = config.routing.reroute_ps;
-    let may_move = config.is_flow_level() || !crossing.has_tasks;
-    if !may_move && config.routing.port_failover && config.values.given(KeyId::PortFailover) {
-        let why = "as packets, messages of collectives and tasks stay on their ports in this version: fidelity.mode = \"flow\" moves them, and false lets them wait";
-        return Err(Conflict { job: None, key: KeyId::PortFailover, why: why.to_string() });
-    }
-    let failover = if config.routing.port_failover && may_move { PortFailover::On } else { PortFailover::Off };
     let ChangeList { changes, without_way, other_ports } =
-        changes_of(net, outages, reroute_ps, &routed, (crossing.policy, failover));
+        changes_of(net, outages, reroute_ps, &routed, crossing.policy);
     if let Some(&first) = without_way.first() {
         let then = match config.is_flow_level() {
             true => "until a link is back".to_string(),
