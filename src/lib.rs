@@ -60,7 +60,7 @@ pub use hyperfold_engine::gpu::DeviceChoice;
 pub use hyperfold_network::routing::{FlowKey, FlowPaths, RouteError, Router, RoutingPolicy};
 pub use hyperfold_results::{
     Axis, Cell, ColumnInfo, ColumnKind, ColumnRole, ExperimentRecord, Finished, FlowMeasures, FlowRecord,
-    FlowSampleRecord, FoldingRecord, InputFile, JobRecord, LinkEnds, LinkPackets, LinkRecord, LinkSampleRecord,
+    FlowSampleRecord, FoldingRecord, InputFile, JobRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, LinkSampleRecord,
     Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord, RunColumns, RunIdentity, StatsRecord,
     Status,
 };

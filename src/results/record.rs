@@ -108,6 +108,10 @@ record! {
         pub ecn_marks: Option<u64> => ecn_marks,
         /// Pause frames received.
         pub pfc_pauses: Option<u64> => pfc_pauses,
+        /// Time for which pauses held link ends, of all together.
+        pub pfc_paused: Option<Ps> => pfc_paused_ns,
+        /// The same of the link end that was paused longest.
+        pub pfc_paused_max: Option<Ps> => pfc_paused_max_ns,
         pub drops: Option<u64> => drops,
         /// Data packets that were sent again.
         pub retransmissions: Option<u64> => retransmissions,
