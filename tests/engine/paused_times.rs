@@ -34,11 +34,7 @@ fn case(changes: Vec<TimedChange>) -> Case {
     let node = |id: u32, kind, server| Node { kind, id, server };
     let link = |a, gbps: u64| Link { a, b: 2, rate_bps: gbps * 1_000_000_000, delay_ps: DELAY };
     let network = Network {
-        nodes: vec![
-            node(0, NodeKind::Host, 0),
-            node(1, NodeKind::Host, 1),
-            node(2, NodeKind::Switch, u32::MAX),
-        ],
+        nodes: vec![node(0, NodeKind::Host, 0), node(1, NodeKind::Host, 1), node(2, NodeKind::Switch, u32::MAX)],
         links: vec![link(0, 100), link(1, 10)],
         ranks: vec![0, 1],
         nvlink: None,
@@ -46,8 +42,7 @@ fn case(changes: Vec<TimedChange>) -> Case {
         ..Network::default()
     };
     let flows = vec![Flow { bytes: 7_000, start_ps: 0, ..queue_pair(0, 0, 1) }];
-    let paths =
-        vec![FlowPaths { data: shortest_paths(&network, 0, 1), ack: shortest_paths(&network, 1, 0) }];
+    let paths = vec![FlowPaths { data: shortest_paths(&network, 0, 1), ack: shortest_paths(&network, 1, 0) }];
     let mut transport = transport(Cc::None);
     transport.ecn = false;
     transport.pfc = true;

@@ -4,9 +4,9 @@ use std::fs::{self, File};
 use std::path::Path;
 
 use hyperfold_results::{
-    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowMeasures, FlowRecord, JobRecord, JournalReader, LinkEnds, LinkPauses,
-    LinkPackets, LinkRecord, Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter, ResultsError, RttRecord,
-    RunIdentity, StatsRecord,
+    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowMeasures, FlowRecord, JobRecord, JournalReader, LinkEnds,
+    LinkPackets, LinkPauses, LinkRecord, Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter, ResultsError,
+    RttRecord, RunIdentity, StatsRecord,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;

@@ -2,7 +2,7 @@
 
 use crate::support::program::Folder;
 
-/// Two jobs' worth of contention: an all-to-all over two leaves with small buffers, held back by pauses alone or by DCQCN too, with one class and with two.
+/// An all-to-all over two leaves with small buffers, held back by pauses alone or by HPCC too.
 const SWEEP: &str = "name = \"paused\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1 }\n\
     topology = { kind = \"clos\", hosts_per_leaf = 4, spines = 1, link_gbps = 100, buffer_mib = 1 }\n\
     workload = { kind = \"collective\", op = \"all-to-all\", algorithm = \"direct\", bytes = 8000000 }\n\
@@ -52,7 +52,7 @@ fn paused_times_of_links_add_up_and_have_the_same_bytes_however_a_run_goes() {
             assert_eq!(own().fold(0.0, f64::max), most[id], "experiment {id}");
             assert!(most[id] < makespans[id], "experiment {id}: one class is used");
         }
-        assert!(sums[0] > 0.1 * makespans[0] && sums[0] > 2.0 * sums[1], "{sums:?}: DCQCN spares pauses");
+        assert!(sums[0] > 0.1 * makespans[0] && sums[0] > 2.0 * sums[1], "{sums:?}: HPCC spares pauses");
     }
 }
 

@@ -2,9 +2,7 @@
 //!
 //! Layer: fold/rows. Knows nothing of the partition's actions.
 
-use hyperfold_columns::{
-    FlowIdx, FlowRx, FlowTx, NEVER, NicIdx, PortIdx, SwitchIdx, Tables, TaskIdx, mode, qp,
-};
+use hyperfold_columns::{FlowIdx, FlowRx, FlowTx, NEVER, NicIdx, PortIdx, SwitchIdx, Tables, TaskIdx, mode, qp};
 
 /// Rows that step together. Each row keeps its place while the partition exists; these places are the local numbers.
 #[derive(Clone, Default)]

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::*;
 use crate::{
-    Axis, ColumnSets, ExperimentRecord, Finished, FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, Micro,
-    Ps, RttRecord, StatsRecord,
+    Axis, ColumnSets, ExperimentRecord, Finished, FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses,
+    LinkRecord, Micro, Ps, RttRecord, StatsRecord,
 };
 
 fn axes() -> Vec<Axis> {

@@ -14,8 +14,8 @@ use hyperfold_host::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome,
 use hyperfold_network::topology::REDUCER_WORD;
 use hyperfold_results::approximate::MESSAGES_UP_TO;
 use hyperfold_results::{
-    ExperimentRecord, Finished, FlowMeasures, FlowRecord, FoldingRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, Micro,
-    Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
+    ExperimentRecord, Finished, FlowMeasures, FlowRecord, FoldingRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord,
+    Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
 };
 use hyperfold_validated::Worth;
 

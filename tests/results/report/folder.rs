@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use hyperfold_results::{
-    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord,
-    Manifest, Micro, Outcome, Outputs, Ps, ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
+    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses,
+    LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
 };
 
 /// What a folder holds.
