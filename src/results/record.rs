@@ -108,9 +108,9 @@ record! {
         pub ecn_marks: Option<u64> => ecn_marks,
         /// Pause frames received.
         pub pfc_pauses: Option<u64> => pfc_pauses,
-        /// Time for which pauses held link ends, of all together.
+        /// Time for which pauses held link ends, added up over all of them.
         pub pfc_paused: Option<Ps> => pfc_paused_ns,
-        /// The same of the link end that was paused longest.
+        /// Time for which the link end was paused that was paused longest.
         pub pfc_paused_max: Option<Ps> => pfc_paused_max_ns,
         pub drops: Option<u64> => drops,
         /// Data packets that were sent again.
