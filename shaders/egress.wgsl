@@ -299,6 +299,7 @@ fn on_frame(port: u32, p: u32, event: EventKey) -> bool {
     } else {
         held.paused = select(1u, 0u, resume);
     }
+    pause_ps[wire_base + exp_nic_len + port] += select(0lu - event.t, event.t, resume);
     return_later(port, p);
     if !resume {
         return false;

@@ -164,6 +164,7 @@ fn arrive(n: u32, event: EventKey) -> bool {
     } else {
         own.paused = select(1u, 0u, resume);
     }
+    pause_ps[wire_base + n] += select(0lu - event.t, event.t, resume);
     return resume;
 }
 

@@ -60,9 +60,9 @@ pub use hyperfold_engine::gpu::DeviceChoice;
 pub use hyperfold_network::routing::{FlowKey, FlowPaths, RouteError, Router, RoutingPolicy};
 pub use hyperfold_results::{
     Axis, Cell, ColumnInfo, ColumnKind, ColumnRole, ExperimentRecord, Finished, FlowMeasures, FlowRecord,
-    FlowSampleRecord, FoldingRecord, InputFile, JobRecord, LinkEnds, LinkPackets, LinkRecord, LinkSampleRecord,
-    Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord, RunColumns, RunIdentity, StatsRecord,
-    Status,
+    FlowSampleRecord, FoldingRecord, InputFile, JobRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord,
+    LinkSampleRecord, Manifest, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord, RunColumns,
+    RunIdentity, StatsRecord, Status,
 };
 pub use hyperfold_session::{
     EngineChoice, EngineUsed, FlowList, FlowSpec, Interrupt, MemoChoice, Merged, NodeId, Planned, ProgramBuilder,

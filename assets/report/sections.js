@@ -148,7 +148,7 @@ function linksSection() {
   const cellTitle = (l, name, unit) => (k) => "link " + (Math.floor((k * l.links) / l[name].length) + 1) + " of " + l.links + " by " + name + ": " + format(Number(l[name][k]), unit);
   const rows = (page, name, unit, note) => page.map(([c, l]) => ({ label: labelInView(c), values: l[name].map(Number), note: note(l), title: cellTitle(l, name, unit) }));
   const busiest = items.slice(0, 40).flatMap(([c, l]) => l.busiest.slice(0, 8).map((b) => ({ c, b })));
-  const names = ["link", "bytes", "utilisation", "max_queue_bytes", "mean_queue_bytes", "ecn_marks", "pfc_pauses", "drops", "capacity_gbps"];
+  const names = ["link", "bytes", "utilisation", "max_queue_bytes", "mean_queue_bytes", "ecn_marks", "pfc_pauses", "drops", "capacity_gbps", "pfc_paused_ns"];
   return [
     oneOfReplicas(),
     el("p", { class: "soft" }, "One row an experiment, its links from the busiest (left) to the idlest: a row that is dark to its end uses its network evenly."),
@@ -184,17 +184,19 @@ const networkSection = () => [...linksSection(), ...sharedSection()];
 function congestionSection() {
   const crowded = crowdedSection();
   if (crowded) return crowded;
-  const parts = [["ecn_marks", "ECN marks"], ["pfc_pauses", "PFC pauses"], ["drops", "drops"]];
+  // Counts, and times with their unit.
+  const parts = [["ecn_marks", "ECN marks"], ["pfc_pauses", "PFC pauses"], ["pfc_paused_ns", "paused", "ns"], ["drops", "drops"]];
   const items = inView().filter((c) => okFirst(c) !== undefined && parts.some(([name]) => text(name, okFirst(c)) !== ""));
   if (!items.length) return [noneOf("packets, so there are no marks, pauses or drops", "analytic communication has none")];
   const total = (name) => ROWS.reduce((sum, row) => sum + (number(name, row) || 0), 0);
-  const out = [el("p", {}, "In all experiments together: " + parts.map(([name, label]) => total(name).toLocaleString("en") + " " + label).join(", ") + ". Marks count data packets, pauses the pause frames received.")];
+  const out = [el("p", {}, "In all experiments together: " + parts.map(([name, label, unit]) => (unit ? format(total(name), unit) : total(name).toLocaleString("en")) + " " + label).join(", ") + ". Marks count data packets, pauses the pause frames received. Paused is the time of all directions of links together.")];
   out.push(oneOfReplicas());
-  for (const [name, label] of parts) {
+  for (const [name, label, unit] of parts) {
     const some = items.filter((c) => number(name, okFirst(c)) > 0);
-    out.push(el("h3", {}, label));
+    const written = (row) => (unit ? format(number(name, row), unit) : text(name, row));
+    out.push(el("h3", {}, unit ? "Time " + label : label));
     if (!some.length) { out.push(el("p", { class: "soft" }, "None in any experiment in view.")); continue; }
-    out.push(paged(items, 15, (page) => stackedBars(page.map((c) => ({ label: labelInView(c), parts: [number(name, okFirst(c)) || 0], titles: [text(name, okFirst(c))], note: text(name, okFirst(c)) })), [label], [COLOURS[0]], "", label)));
+    out.push(paged(items, 15, (page) => stackedBars(page.map((c) => ({ label: labelInView(c), parts: [number(name, okFirst(c)) || 0], titles: [written(okFirst(c))], note: written(okFirst(c)) })), [label], [COLOURS[0]], unit || "", label)));
   }
   return out;
 }

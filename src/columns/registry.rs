@@ -8,15 +8,15 @@
 /// An entry has the form: `name: Row, BASE x N of LENGTH as WGSL, written by [systems];`
 /// - `name`: the field of [`super::Tables`]; `Row`: its row type.
 /// - `BASE` and `LENGTH`: fields of [`super::Exp`] that hold an experiment's first row and its number of rows, both divided by `N`.
-///   Tables that name the same fields follow the same count: `flow_rx` and `order` have as many rows as `flow_tx`, `details` as `packets`, `clocks` has two
-///   for every row of `wires`.
+///   Tables that name the same fields follow the same count: `flow_rx` and `order` have as many rows as `flow_tx`, `details` as `packets`, `pause_ps` as
+///   `wires`; `clocks` has two for every row of `wires`.
 /// - `WGSL`: name, element type and variable of the first row, as kernels spell them.
 /// - `systems`: systems whose kernels may write the table. All kernels may read it. A test compares this with what the kernels do.
 ///
 /// The header of the experiment comes first and alone, because the other tables are found by it. Then come tables whose rows are entities in the
 /// world of a batch. Tables under `engine` are used by engines only:
 /// - `packets`, `details` and `ints` grow while an experiment runs, which rows of a column shared with others cannot;
-/// - `wires`, `clocks`, `shared`, `plans`, `order`, `rtts` and `psn_bits` are words and lists that belong to rows of several tables at once;
+/// - `wires`, `clocks`, `pause_ps`, `shared`, `plans`, `order`, `rtts` and `psn_bits` are words and lists that belong to rows of several tables at once;
 /// - `paths`, `edges`, `signals`, `gates` and `servers` describe connections; only systems read them, while they run.
 macro_rules! every_table {
     ($then:ident! $($arguments:tt)*) => {
@@ -52,6 +52,8 @@ macro_rules! every_table {
                 /// Two clocks per link end, in ps. For each experiment first the arrival time of the head of every wire, then every row's own next
                 /// event.
                 clocks: u64, end_base x 2 of end_len, as ("clocks", "u64", "clock_base"), written by [plan, forward, forward_joint, nic, analytical];
+                /// Paused time of each link end, in ps: the times at which its pauses ended, less those at which they began, modulo 2^64.
+                pause_ps: u64, end_base x 1 of end_len, as ("pause_ps", "u64", "wire_base"), written by [forward, forward_joint, nic];
                 /// Words that several rows add to in one system, always by commutative operations.
                 shared: u32, shared_base x 1 of shared_len, as ("shared_words", "atomic<u32>", "shared_base"), written by [plan, classify, forward, forward_joint, nic, schedule, advance];
                 /// Lists of arrivals of a step: for each switch, from each ingress to each egress.

@@ -95,9 +95,9 @@ rows! {
         exp_id: u32,
         /// Number of words in a port's mask of wanted ingresses: a bit per port of the largest switch.
         mask_words: u32,
-        /// First row in `wires`, and half of the first row in `clocks`.
+        /// First row in `wires` and `pause_ps`, and half of the first row in `clocks`.
         end_base: u32,
-        /// Number of link ends, `nic_len + port_len`. It is also the number of wires, and half the number of clocks.
+        /// Number of link ends, `nic_len + port_len`. It is also the number of rows in `wires` and `pause_ps`, and half the number of clocks.
         end_len: u32,
         /// List of the gates that fired, by (time, gate); passed from `schedule` to `analytical`.
         fired: u32,

@@ -397,13 +397,33 @@ impl Tables<'_> {
 
     /// Whether the peer of `end` has paused it, or any traffic class there. An end whose link is down is not paused.
     pub fn is_paused(&self, end: LinkEndIdx) -> bool {
+        self.open_pauses(end) > 0
+    }
+
+    /// Number of pauses of `end` that have not ended: at most one for each traffic class.
+    pub fn open_pauses(&self, end: LinkEndIdx) -> u32 {
         let paused = match end.owner(self.exps[0].nic_len) {
             EndOwner::Nic(n) => self.nics[n].paused,
             EndOwner::Port(port) => self.ports[port].paused,
         };
         let classes = self.exps[0].class_n as usize;
         let first = end.usize() * classes;
-        paused == 1 || self.class_queues[first..first + classes].iter().any(|queue| queue.paused != 0)
+        let of_classes = self.class_queues[first..first + classes].iter().filter(|queue| queue.paused != 0).count();
+        // `HOLDS` is no pause.
+        u32::from(paused == 1) + of_classes as u32
+    }
+
+    /// Counts the beginning or the end of `n` pauses of `end` at `now`, in ps.
+    #[inline]
+    pub fn count_pause(&mut self, end: LinkEndIdx, n: u32, ends: bool, now: u64) {
+        let times = u64::from(n).wrapping_mul(now);
+        let word = &mut self.pause_ps[end.usize()];
+        *word = if ends { word.wrapping_add(times) } else { word.wrapping_sub(times) };
+    }
+
+    /// Paused time of `end` up to `now`, in ps. Pauses of several traffic classes add up. PRECONDITION: no pause began after `now`.
+    pub fn paused_until(&self, end: LinkEndIdx, now: u64) -> u64 {
+        self.pause_ps[end.usize()].wrapping_add(u64::from(self.open_pauses(end)).wrapping_mul(now))
     }
 
     /// Size of each table in bytes, in the order of [`TABLES`](super::TABLES).

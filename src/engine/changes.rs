@@ -32,7 +32,7 @@ pub(crate) fn make(t: &mut Tables, now: u64) {
             TableChange::LinkDown(ends) => {
                 for (end, peer) in [(ends[0], ends[1]), (ends[1], ends[0])] {
                     lose_wire(t, end, peer);
-                    cut_off.extend(link_down(t, end, peer));
+                    cut_off.extend(link_down(t, end, peer, now));
                 }
             }
             TableChange::LinkUp(ends) => ends.into_iter().for_each(|end| link_up(t, end, now)),
@@ -79,8 +79,9 @@ fn lose_wire(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) {
     }
 }
 
-/// Changes `end` as the failure of its link does. Returns the port there, which is not paused any more; `None`: it is a NIC.
-fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx) -> Option<PortIdx> {
+/// Changes `end` as the failure of its link at `now` does. Returns the port there, which is not paused any more; `None`: it is a NIC.
+fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx, now: u64) -> Option<PortIdx> {
+    t.count_pause(end, t.open_pauses(end), true, now);
     let port = match end.owner(t.exps[0].nic_len) {
         EndOwner::Nic(n) => {
             t.nics[n].paused = HOLDS;

@@ -9,7 +9,7 @@ use super::bytes::{ByteInput, Code, FieldNames};
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
 use super::declare::Declared;
 use super::job_record::{JobRecord, SharedLinkRecord};
-use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord, RttRecord};
+use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, RttRecord};
 use super::record::{ClusterRecord, ExperimentRecord, Finished, LookRecord, ServingRecord};
 use super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::serving_record::{RequestRecord, TimeStats};
@@ -24,6 +24,7 @@ pub(super) fn layout() -> String {
         LinkRecord::LAYOUT,
         LinkPackets::LAYOUT,
         LinkEnds::LAYOUT,
+        LinkPauses::LAYOUT,
         RttRecord::LAYOUT,
         StatsRecord::LAYOUT,
         FoldingRecord::LAYOUT,
@@ -162,6 +163,7 @@ mod tests {
                 drops: 7,
             }),
             ends: Some(LinkEnds { source: "a".into(), target: "b".into(), capacity_gbps: Micro(8) }),
+            pauses: LinkPauses { paused: Some(Ps(9)) },
         };
         let measures = FlowMeasures { slowdown: Some(Micro(7)), retransmissions: Some(8) };
         let flow = |fct| FlowRecord { flow_id: 1, src: 2, dst: 3, bytes: 4, start: Ps(5), fct, measures };

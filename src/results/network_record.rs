@@ -48,6 +48,8 @@ record! {
         pub packets: Option<LinkPackets>,
         /// Ends and rate; `None` in rows of earlier builds.
         pub ends: Option<LinkEnds>,
+        /// Columns after those of the ends.
+        pub pauses: LinkPauses,
     }
 }
 
@@ -75,6 +77,15 @@ record! {
         /// Pause frames that arrived.
         pub pfc_pauses: u64 => pfc_pauses,
         pub drops: u64 => drops,
+    }
+}
+
+record! {
+    /// How long pauses held a link.
+    #[derive(Copy, Eq)]
+    pub struct LinkPauses (part of LinkRecord: |link| Some(&link.pauses)) {
+        /// Time for which the transmitting end was paused; `None` if no packets were simulated, and in rows of earlier builds.
+        pub paused: Option<Ps> => pfc_paused_ns,
     }
 }
 

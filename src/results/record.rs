@@ -108,6 +108,10 @@ record! {
         pub ecn_marks: Option<u64> => ecn_marks,
         /// Pause frames received.
         pub pfc_pauses: Option<u64> => pfc_pauses,
+        /// Time for which pauses held link ends, added up over all of them.
+        pub pfc_paused: Option<Ps> => pfc_paused_ns,
+        /// Time for which the link end was paused that was paused longest.
+        pub pfc_paused_max: Option<Ps> => pfc_paused_max_ns,
         pub drops: Option<u64> => drops,
         /// Data packets that were sent again.
         pub retransmissions: Option<u64> => retransmissions,

@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
 use super::declare::FileColumn;
 use super::job_record::{JobRecord, SharedLinkRecord};
-use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord, RttRecord};
+use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, RttRecord};
 use super::outputs::{ColumnSets, Outputs};
 use super::record::{ExperimentRecord, Finished, IDENTITY, outcome_columns};
 use super::series_record::{FlowSampleRecord, LinkSampleRecord};
@@ -63,7 +63,7 @@ macro_rules! companions {
 /// Files beside `results.csv`.
 pub const COMPANIONS: &[Companion] = companions! {
     "stats.csv" if |_| true, |f| std::slice::from_ref(&f.stats), [StatsRecord::COLUMNS, FoldingRecord::COLUMNS];
-    "links.csv" if |o| o.links, |f| &f.links, [LinkRecord::COLUMNS, LinkPackets::COLUMNS, LinkEnds::COLUMNS];
+    "links.csv" if |o| o.links, |f| &f.links, [LinkRecord::COLUMNS, LinkPackets::COLUMNS, LinkEnds::COLUMNS, LinkPauses::COLUMNS];
     "rtt.csv" if |o| o.rtt, |f| &f.rtt, [RttRecord::COLUMNS];
     "jobs.csv" if |o| o.jobs, |f| &f.jobs, [JobRecord::COLUMNS];
     "shared_links.csv" if |o| o.shared_links, |f| &f.shared_links, [SharedLinkRecord::COLUMNS];

@@ -414,3 +414,35 @@ fn a_queue_over_time_is_as_its_page_says() {
     }
     assert!(wrong.is_empty(), "{page}: these rows would be right:\n{}", wrong.join("\n"));
 }
+
+#[test]
+fn paused_times_by_what_links_join_are_as_their_page_says() {
+    let page = "docs/how-to/monitor.md";
+    let folder = Folder::new(&[("monitor.toml", &code(page, "toml")[0])]);
+    let mut said = String::new();
+    for typed in code(page, "sh")[1].lines() {
+        let words: Vec<&str> = typed.split_whitespace().skip(1).chain(["--json"]).collect();
+        let ran = hyperfold(folder.path(), &words);
+        assert_eq!(ran.code, 0, "{typed}: {}", ran.stderr);
+        said = ran.stdout;
+    }
+    let mut wrong = Vec::new();
+    for line in said.lines().filter(|line| line.contains("\"kind\":\"explain_link_kinds\"")) {
+        let kind: serde_json::Value = serde_json::from_str(line).unwrap();
+        let whole = |column: &str| count(kind[column].as_f64().unwrap().round() as u64);
+        let join = kind["links from -> to"].as_str().unwrap();
+        let row = format!("| {join} | {} | {} | {} |", whole("links"), whole("pfc_pauses"), whole("pfc_paused_ns"));
+        let page_text = text(page);
+        let there = page_text.lines().find(|line| line.starts_with(&format!("| {join} |"))).expect("the row");
+        if there != row && rewrites() {
+            rewrite(page, there, &row);
+        } else if there != row {
+            wrong.push(row);
+        }
+    }
+    assert!(
+        wrong.is_empty() && said.contains("spine->leaf"),
+        "{page}: these rows would be right:\n{}",
+        wrong.join("\n")
+    );
+}

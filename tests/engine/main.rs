@@ -12,6 +12,7 @@ mod oracle_engine;
 mod oracle_golden;
 mod oracle_random;
 mod oracle_tasks;
+mod paused_times;
 mod reached;
 mod series;
 mod traffic_classes;

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::oracle::{Failure, Opts, Order, is_switch, simulate};
+use crate::oracle::{Failure, LATE_PS, Opts, Order, is_switch, simulate};
 use crate::reached::{Credit, Reach, Reached};
 use crate::support;
 use crate::support::{Case, engine, random};
@@ -21,6 +21,8 @@ struct Seen {
     packet_hops: u64,
     ecn_marks: u64,
     pfc_pauses: u64,
+    /// By arc.
+    paused_ps: Vec<u64>,
     drops: u64,
     /// By arc of the port, where links are the only cause of drops.
     lost: Option<Vec<u64>>,
@@ -43,6 +45,7 @@ fn by_oracle(case: &Case) -> Seen {
         packet_hops: o.packet_hops,
         ecn_marks: o.ecn_marks,
         pfc_pauses: o.pfc_pauses,
+        paused_ps: o.paused_ps,
         drops: o.drops,
         lost: (on_links == o.drops).then_some(lost),
         lost_by_nics,
@@ -63,6 +66,7 @@ fn by_engine(case: &Case, name: &str, step_divisor: u64) -> Seen {
         packet_hops: engine::packet_hops(t),
         ecn_marks: t.ports.iter().map(|p| p.marks).sum(),
         pfc_pauses: engine::pauses(t),
+        paused_ps: engine::paused_by_arc(case, &built, LATE_PS),
         drops: t.ports.iter().map(|p| p.drops as u64).chain(lost_by_nics.iter().copied()).sum(),
         lost_by_nics,
         lost: Some(engine::drops_by_arc(case, &built)),

@@ -1,6 +1,6 @@
 //! The CPU engine against the oracle on task graphs: those that people write, under every congestion control and every way to lose or pause, and random ones.
 
-use crate::oracle::{Failure, Opts, Order, Times, simulate_tasks};
+use crate::oracle::{Failure, LATE_PS, Opts, Order, Times, simulate_tasks};
 use crate::reached::{Credit, Reach, Reached};
 use crate::support;
 use crate::support::random::{ADAPTIVE, CHANGES, CLASSES, IMPAIRED, SELECTIVE, SLOW, SWIFT, UEC};
@@ -22,6 +22,8 @@ struct Seen {
     packet_hops: u64,
     ecn_marks: u64,
     pfc_pauses: u64,
+    /// By arc.
+    paused_ps: Vec<u64>,
     drops: u64,
     /// By arc of the port, where links that are down are the only cause of drops.
     lost: Option<Vec<u64>>,
@@ -59,6 +61,7 @@ fn by_oracle(c: &TaskCase, name: &str) -> Seen {
         packet_hops: o.packet_hops,
         ecn_marks: o.ecn_marks,
         pfc_pauses: o.pfc_pauses,
+        paused_ps: o.paused_ps,
         drops: o.drops,
         lost: (o.lost.iter().sum::<u64>() == o.drops).then_some(o.lost),
         max_queue_bytes: o.max_queue_bytes,
@@ -102,6 +105,7 @@ fn by_engine(c: &TaskCase, name: &str, step_divisor: u64) -> Seen {
         packet_hops: engine::packet_hops(t),
         ecn_marks: t.ports.iter().map(|p| p.marks).sum(),
         pfc_pauses: engine::pauses(t),
+        paused_ps: engine::paused_by_arc(&c.case, &built, LATE_PS),
         drops: t.ports.iter().map(|p| p.drops as u64).chain(engine::lost_by_nics(&c.case, &built)).sum(),
         lost: Some(engine::drops_by_arc(&c.case, &built)),
         max_queue_bytes: t.ports.iter().map(|p| p.max_q as u64).max().unwrap_or(0),

@@ -35,8 +35,8 @@ pub fn run(name: &str, engine: &mut dyn Engine, t: &mut OwnedTables) -> FoldStat
     stats
 }
 
-/// Status; tasks, gates, senders, receivers; counters of NICs and of ports.
-type Ended = (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>, Vec<[u64; 3]>, Vec<[u64; 8]>);
+/// Status; tasks, gates, senders, receivers; counters of NICs and of ports; paused times.
+type Ended = (u32, Vec<Task>, Vec<Gate>, Vec<FlowTx>, Vec<FlowRx>, Vec<[u64; 3]>, Vec<[u64; 8]>, Vec<u64>);
 
 /// What an experiment came to, without lists and what idle rows keep in vain: times before which something might not have happened, among others.
 fn rows(t: &OwnedTables) -> Ended {
@@ -52,6 +52,7 @@ fn rows(t: &OwnedTables) -> Ended {
         t.flow_rx.iter().map(|r| FlowRx { held: PacketIdx::NONE, nack_t: 0, cnp_t: 0, ..*r }).collect(),
         t.nics.iter().map(nic).collect(),
         t.ports.iter().map(port).collect(),
+        t.pause_ps.clone(),
     )
 }
 
@@ -89,6 +90,7 @@ pub fn same(name: &str, folded: &OwnedTables, plain: &OwnedTables) {
         assert_eq!(a, b, "{name}: receiver {i}");
     }
     assert_eq!((&got.2, &got.5, &got.6), (&want.2, &want.5, &want.6), "{name}: gates, NICs or ports");
+    assert_eq!(got.7, want.7, "{name}: paused times");
 }
 
 #[test]

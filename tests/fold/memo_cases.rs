@@ -45,7 +45,7 @@ pub fn outcome(t: &OwnedTables) -> String {
         [r.tx_bytes, r.hops, u64::from(r.pauses), u64::from(r.drops), u64::from(r.max_q), r.draws, r.marks, r.q_area]
     };
     let ports: Vec<[u64; 8]> = t.ports.iter().map(port).collect();
-    format!("{} {tasks:?} {tx:?} {rx:?} {nics:?} {ports:?}", t.exps[0].status)
+    format!("{} {tasks:?} {tx:?} {rx:?} {nics:?} {ports:?} {:?}", t.exps[0].status, t.pause_ps)
 }
 
 /// Runs every case with `memo` and checks what it came to; gives hits and misses.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use hyperfold_results::{
     Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowMeasures, FlowRecord, JobRecord, JournalReader, LinkEnds,
-    LinkPackets, LinkRecord, Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter, ResultsError, RttRecord,
-    RunIdentity, StatsRecord,
+    LinkPackets, LinkPauses, LinkRecord, Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter, ResultsError,
+    RttRecord, RunIdentity, StatsRecord,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;
@@ -74,6 +74,7 @@ fn finished(exp_id: u64) -> Finished {
             drops: 0,
         }),
         ends: Some(LinkEnds { source: "1".into(), target: "64".into(), capacity_gbps: Micro(100_000_000) }),
+        pauses: LinkPauses { paused: Some(Ps(1_500)) },
     };
     Finished {
         record,

@@ -16,8 +16,9 @@ use crate::support::program::Folder;
 const NAMES: [&str; 4] = ["cluster", "folding", "inference", "packets"];
 /// Folders whose records lack fields: the first has no `critical_rank`, `retransmissions` and `slowed_by`, the second no `packet_hops_plain`, the third neither
 /// the ends and rates of links nor slowdowns and retransmissions of flows, the fourth neither preemptions nor cached tokens of requests, the
-/// fifth no errors of latencies.
-const EARLIER: [&str; 5] = ["earlier", "earlier-packets", "earlier-links", "earlier-inference", "earlier-latency"];
+/// fifth no errors of latencies, the sixth no paused times.
+const EARLIER: [&str; 6] =
+    ["earlier", "earlier-packets", "earlier-links", "earlier-inference", "earlier-latency", "earlier-pauses"];
 
 fn stored(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/old-folders").join(name)
@@ -61,6 +62,8 @@ fn a_journal_that_lacks_fields_gives_all_columns_that_it_had() {
         }
     }
     assert_eq!(folder.column("earlier-links/links.csv", "capacity_gbps")[0], "");
+    assert_eq!(folder.column("earlier-pauses/links.csv", "pfc_paused_ns")[0], "");
+    assert_eq!(folder.column("earlier-pauses/results.csv", "pfc_paused_max_ns"), ["", ""]);
     // What it lacks is empty, and a folder without other files is read from its journal.
     assert_eq!(folder.column("earlier/results.csv", "retransmissions"), ["", ""]);
     let run = RunColumns::open(&stored("earlier")).unwrap();

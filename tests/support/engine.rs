@@ -1,6 +1,6 @@
 //! Running a [`Case`] on the CPU engine and reading its outcome.
 
-use hyperfold_columns::{NEVER, NicIdx, OwnedTables, status};
+use hyperfold_columns::{LinkEndIdx, NEVER, NicIdx, OwnedTables, status};
 use hyperfold_engine::{Engine, EngineError, SliceOutcome, cpu};
 use hyperfold_host::batches::conserve;
 use hyperfold_host::tables::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
@@ -64,6 +64,17 @@ pub fn drops_by_arc(case: &Case, built: &Built) -> Vec<u64> {
     let mut by_arc = vec![0; 2 * case.network.links.len()];
     for (&arc, port) in built.end_arcs.iter().skip(t.nics.len()).zip(&t.ports) {
         by_arc[arc as usize] = port.drops as u64;
+    }
+    by_arc
+}
+
+/// For how long each link end was paused, by arc. A pause that has not ended lasts until `end_ps`.
+pub fn paused_by_arc(case: &Case, built: &Built, end_ps: u64) -> Vec<u64> {
+    let mut tables = built.tables.clone();
+    let t = tables.view();
+    let mut by_arc = vec![0; 2 * case.network.links.len()];
+    for (end, &arc) in built.end_arcs.iter().enumerate() {
+        by_arc[arc as usize] = t.paused_until(LinkEndIdx::new(end), end_ps);
     }
     by_arc
 }

@@ -80,7 +80,16 @@ fn metrics(study: &Study, pick: Pick) -> Section {
 
 /// Table of the busiest links.
 fn links(mut all: Vec<LinkRecord>, top: usize) -> Section {
-    let columns = ["link", "utilisation", "max_queue_bytes", "ecn_marks", "pfc_pauses", "drops", "capacity_gbps"];
+    let columns = [
+        "link",
+        "utilisation",
+        "max_queue_bytes",
+        "ecn_marks",
+        "pfc_pauses",
+        "pfc_paused_ns",
+        "drops",
+        "capacity_gbps",
+    ];
     let mut section = Section::new("explain_links", "busiest links", columns);
     all.sort_by(|x, y| y.utilisation.0.cmp(&x.utilisation.0).then_with(|| x.link.cmp(&y.link)));
     section.rows.extend(all.iter().take(top).map(|l| {
@@ -90,6 +99,7 @@ fn links(mut all: Vec<LinkRecord>, top: usize) -> Section {
             l.packets.map(|p| p.max_queue_bytes).into(),
             l.packets.map(|p| p.ecn_marks).into(),
             l.packets.map(|p| p.pfc_pauses).into(),
+            l.pauses.paused.into(),
             l.packets.map(|p| p.drops).into(),
             l.ends.as_ref().map(|ends| ends.capacity_gbps).into(),
         ]

@@ -82,5 +82,6 @@ pub(super) fn link(name: &str, utilisation: u64, max_queue_bytes: u64) -> LinkRe
         utilisation,
         packets: Some(LinkPackets { max_queue_bytes, mean_queue_bytes, ecn_marks: 0, pfc_pauses: 0, drops: 0 }),
         ends: None,
+        pauses: hyperfold_results::LinkPauses::default(),
     }
 }

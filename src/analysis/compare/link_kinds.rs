@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use super::Section;
-use hyperfold_results::{Cell, LinkRecord, Micro};
+use hyperfold_results::{Cell, LinkRecord, Micro, Ps};
 
 /// Ratio of the busiest link to the mean of its kind above which a note is added.
 const UNEVEN_FROM: f64 = 1.5;
@@ -19,6 +19,9 @@ struct Kind<'a> {
     utilisation: u64,
     bytes: u64,
     max_queue_bytes: Option<u64>,
+    pfc_pauses: Option<u64>,
+    /// Time for which they were paused, of all together. `None`: unknown of all.
+    paused: Option<Ps>,
     busiest: &'a LinkRecord,
 }
 
@@ -48,6 +51,8 @@ pub(super) fn section(experiments: &[(&str, &[LinkRecord])]) -> Section {
         "highest utilisation",
         "highest to mean",
         "max_queue_bytes",
+        "pfc_pauses",
+        "pfc_paused_ns",
         "busiest link",
     ];
     let mut section = Section::new("explain_link_kinds", "links by what they join", columns);
@@ -66,6 +71,8 @@ pub(super) fn section(experiments: &[(&str, &[LinkRecord])]) -> Section {
                 kind.highest().into(),
                 kind.unevenness().into(),
                 kind.max_queue_bytes.into(),
+                kind.pfc_pauses.into(),
+                kind.paused.into(),
                 kind.busiest.link.as_str().into(),
             ]);
             section.notes.extend(unevenness(name, experiment, kind));
@@ -102,6 +109,8 @@ fn kinds(links: &[LinkRecord]) -> BTreeMap<String, Kind<'_>> {
             utilisation: 0,
             bytes: 0,
             max_queue_bytes: None,
+            pfc_pauses: None,
+            paused: None,
             busiest: link,
         });
         kind.links += 1;
@@ -109,6 +118,12 @@ fn kinds(links: &[LinkRecord]) -> BTreeMap<String, Kind<'_>> {
         kind.utilisation += utilisation;
         kind.bytes += link.bytes;
         kind.max_queue_bytes = kind.max_queue_bytes.max(link.packets.map(|p| p.max_queue_bytes));
+        if let Some(packets) = link.packets {
+            kind.pfc_pauses = Some(kind.pfc_pauses.unwrap_or(0) + packets.pfc_pauses);
+        }
+        if let Some(Ps(paused)) = link.pauses.paused {
+            kind.paused = Some(Ps(kind.paused.map_or(0, |sum| sum.0) + paused));
+        }
         if utilisation > kind.busiest.utilisation.0 {
             kind.busiest = link;
         }
@@ -132,6 +147,18 @@ mod tests {
     use crate::compare::fixture::link;
 
     #[test]
+    fn pauses_of_a_kind_add_up() {
+        let mut links = [link("host0->leaf0", 1, 0), link("host1->leaf0", 1, 0), link("leaf0->host0", 1, 0)];
+        for (link, paused) in links.iter_mut().zip([Some(1_500), Some(2_000), None]) {
+            link.packets.as_mut().expect("the fixture has packets").pfc_pauses = 3;
+            link.pauses.paused = paused.map(Ps);
+        }
+        let section = section(&[("", &links)]);
+        let cells: Vec<[String; 2]> = section.rows.iter().map(|r| [r[7].to_string(), r[8].to_string()]).collect();
+        assert_eq!(cells, [["6", "3.5"], ["3", ""]]);
+    }
+
+    #[test]
     fn an_uneven_load_is_named() {
         // All carry as many bytes, so what is busier is slower.
         let even = [link("leaf0->spine0", 400_000, 5), link("leaf1->spine0", 400_000, 9)];
@@ -145,7 +172,7 @@ mod tests {
         let names: Vec<String> = section.rows.iter().map(|r| format!("{} {}", r[0], r[1])).collect();
         assert_eq!(names, ["leaf->host b", "leaf->spine a", "leaf->spine b", "node->node b"]);
         let b = &section.rows[2];
-        assert_eq!((b[2].clone(), b[6].clone(), b[7].to_string()), (2u64.into(), 90u64.into(), "leaf0->spine0".into()));
+        assert_eq!((b[2].clone(), b[6].clone(), b[9].to_string()), (2u64.into(), 90u64.into(), "leaf0->spine0".into()));
         assert_eq!([b[3].clone(), b[4].clone(), b[5].clone()], [0.5, 0.9, 1.8].map(Cell::Real));
         assert_eq!(section.rows[3][5], Cell::Empty, "an idle kind has no ratio");
         assert_eq!(section.notes.len(), 1, "{:?}", section.notes);

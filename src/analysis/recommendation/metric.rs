@@ -65,6 +65,7 @@ const KNOWN: &[(&str, &str, &str)] = &[
     ("waiting_mean_s", "mean waiting, seconds", ""),
     ("waiting_p99_s", "99th percentile of waiting, seconds", ""),
     ("pfc_pauses", "PFC pauses", ""),
+    ("pfc_paused_ns", "time paused by PFC", "ns"),
     ("ecn_marks", "ECN marks", ""),
     ("drops", "drops", ""),
     ("retransmissions", "retransmissions", ""),

@@ -163,10 +163,13 @@ fn arrive(t: &mut Tables, n: NicIdx, event: &EventKey) -> bool {
             row.pauses += u32::from(!resume);
             if by_class {
                 let i = class_queue(&t.exps[0], n.end(), class_of(pk_meta));
+                debug_assert_eq!(t.class_queues[i].paused != 0, resume, "pause and resume frames take turns");
                 t.class_queues[i].paused = u32::from(!resume);
             } else {
+                debug_assert_eq!(row.paused != 0, resume, "pause and resume frames take turns");
                 row.paused = u32::from(!resume);
             }
+            t.count_pause(n.end(), 1, resume, event.t);
             t.raise(flag::TO_RETURN);
             resume
         }

@@ -3,7 +3,7 @@
 //! Layer: fold/memo. Data with local numbers.
 
 use crate::rows::cc_state::timers_run;
-use hyperfold_columns::{FlowRx, FlowTx, NEVER, Nic, Port, Tables, mode, qp};
+use hyperfold_columns::{FlowRx, FlowTx, LinkEndIdx, NEVER, NicIdx, PortIdx, Tables, mode, qp};
 
 /// Rows of a partition that go on as a partition of their own, and its working queue pairs, as local numbers.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -73,11 +73,14 @@ pub struct NicDelta {
     pub tx_bytes: u64,
     pub hops: u64,
     pub pauses: u32,
+    pub paused_ps: u64,
 }
 
 impl NicDelta {
-    /// Adds this to the counters of `row`.
-    pub fn count(&self, row: &mut Nic) {
+    /// Adds this to the counters of NIC `n`.
+    pub fn count(&self, t: &mut Tables, n: NicIdx) {
+        add_paused(t, n.end(), self.paused_ps);
+        let row = &mut t.nics[n];
         row.tx_bytes += self.tx_bytes;
         row.hops += self.hops;
         row.pauses += self.pauses;
@@ -95,11 +98,14 @@ pub struct PortDelta {
     pub pauses: u32,
     pub drops: u32,
     pub dropped_bytes: u64,
+    pub paused_ps: u64,
 }
 
 impl PortDelta {
-    /// Adds this to the counters of `row`.
-    pub fn count(&self, row: &mut Port) {
+    /// Adds this to the counters of `port`.
+    pub fn count(&self, t: &mut Tables, port: PortIdx) {
+        add_paused(t, port.end(t.exps[0].nic_len), self.paused_ps);
+        let row = &mut t.ports[port];
         row.tx_bytes += self.tx_bytes;
         row.hops += self.hops;
         row.max_q = row.max_q.max(self.max_q);
@@ -109,6 +115,12 @@ impl PortDelta {
         row.drops += self.drops;
         row.dropped_bytes += self.dropped_bytes;
     }
+}
+
+/// Adds `gained` to the paused time of `end`, in ps.
+fn add_paused(t: &mut Tables, end: LinkEndIdx, gained: u64) {
+    let word = &mut t.pause_ps[end.usize()];
+    *word = word.wrapping_add(gained);
 }
 
 /// The rows of a queue pair at the end of an episode, and at its start.

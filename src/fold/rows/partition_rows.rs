@@ -2,9 +2,7 @@
 //!
 //! Layer: fold/rows. Knows nothing of the partition's actions.
 
-use hyperfold_columns::{
-    FlowIdx, FlowRx, FlowTx, NEVER, Nic, NicIdx, Port, PortIdx, SwitchIdx, Tables, TaskIdx, mode, qp,
-};
+use hyperfold_columns::{FlowIdx, FlowRx, FlowTx, NEVER, NicIdx, PortIdx, SwitchIdx, Tables, TaskIdx, mode, qp};
 
 /// Rows that step together. Each row keeps its place while the partition exists; these places are the local numbers.
 #[derive(Clone, Default)]
@@ -96,11 +94,13 @@ pub struct PortBase {
     pub pauses: u32,
     pub drops: u32,
     pub dropped_bytes: u64,
+    pub paused_ps: u64,
 }
 
 impl PortBase {
-    /// The counters of `row`. `max_q`: the longest queue before now, in bytes.
-    pub(crate) fn of(row: &Port, max_q: u32) -> PortBase {
+    /// The counters of `port` at `at_ps`. `max_q`: the longest queue before then, in bytes.
+    pub(crate) fn of(t: &Tables, port: PortIdx, max_q: u32, at_ps: u64) -> PortBase {
+        let row = &t.ports[port];
         PortBase {
             tx_bytes: row.tx_bytes,
             hops: row.hops,
@@ -110,6 +110,7 @@ impl PortBase {
             pauses: row.pauses,
             drops: row.drops,
             dropped_bytes: row.dropped_bytes,
+            paused_ps: t.paused_until(port.end(t.exps[0].nic_len), at_ps),
         }
     }
 }
@@ -120,11 +121,15 @@ pub struct NicBase {
     pub tx_bytes: u64,
     pub hops: u64,
     pub pauses: u32,
+    pub paused_ps: u64,
 }
 
 impl NicBase {
-    pub(crate) fn of(row: &Nic) -> NicBase {
-        NicBase { tx_bytes: row.tx_bytes, hops: row.hops, pauses: row.pauses }
+    /// The counters of NIC `n` at `at_ps`.
+    pub(crate) fn of(t: &Tables, n: NicIdx, at_ps: u64) -> NicBase {
+        let row = &t.nics[n];
+        let paused_ps = t.paused_until(n.end(), at_ps);
+        NicBase { tx_bytes: row.tx_bytes, hops: row.hops, pauses: row.pauses, paused_ps }
     }
 }
 

@@ -407,7 +407,7 @@ fn complete(mut columns: WorldColumns, mut in_slice: ResMut<EndedInSlice>) {
             let read_out = || {
                 verdict(t, state).map_err(Ending::Failed)?;
                 let outcome = read(
-                    OutcomeRows::of(t),
+                    &OutcomeRows::of(t),
                     &state.flows,
                     state.program.as_deref(),
                     &state.jobs,

@@ -51,6 +51,8 @@ pub struct LinkOutcome {
     pub marks: u64,
     /// Pause frames that reached the transmitter.
     pub pauses: u64,
+    /// Time for which the transmitter was paused, ps; the times of several traffic classes add up.
+    pub paused_ps: u64,
     /// Packets dropped.
     pub drops: u64,
 }
@@ -70,6 +72,10 @@ pub struct ExperimentOutcome {
     pub ecn_marks: u64,
     /// Pause frames received.
     pub pfc_pauses: u64,
+    /// Paused time of all link ends together, ps.
+    pub pfc_paused_ps: u64,
+    /// Paused time of the link end that was paused longest, ps.
+    pub pfc_paused_max_ps: u64,
     /// Packets dropped.
     pub drops: u64,
     /// Data packets that were sent again.

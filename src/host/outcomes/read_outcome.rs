@@ -5,7 +5,8 @@
 use std::sync::Arc;
 
 use hyperfold_columns::{
-    Exp, FlowIdx, FlowTx, NEVER, NetworkChanges, Nic, NicIdx, Port, PortIdx, RttSample, Tables, Task, mode, task,
+    Exp, FlowIdx, FlowTx, LinkEndIdx, NEVER, NetworkChanges, Nic, NicIdx, Port, PortIdx, RttSample, Tables, Task, mode,
+    task,
 };
 
 use crate::outcomes::flow_info::{FlowCarrier, FlowInfo};
@@ -16,7 +17,6 @@ use crate::programs::job::Job;
 use crate::tables::job_rows::JobRows;
 
 /// The rows of one experiment, as slices of the world's columns.
-#[derive(Clone, Copy)]
 pub(crate) struct OutcomeRows<'a> {
     pub exp: &'a Exp,
     pub nics: &'a [Nic],
@@ -26,6 +26,8 @@ pub(crate) struct OutcomeRows<'a> {
     pub changes: &'a NetworkChanges,
     /// Shared words of the experiment.
     pub shared: &'a [u32],
+    /// Paused time of each link end, in ps; empty at flow level.
+    pub paused_ps: Vec<u64>,
 }
 
 impl<'a> OutcomeRows<'a> {
@@ -39,13 +41,26 @@ impl<'a> OutcomeRows<'a> {
             tasks: &t.tasks,
             changes: &t.changes,
             shared: &t.shared,
+            paused_ps: paused_times(t),
         }
     }
 }
 
+/// Paused time of each link end, in ps. A pause that has not ended lasts until the last completion of a flow or task.
+fn paused_times(t: &Tables) -> Vec<u64> {
+    let ends = || (0..t.pause_ps.len()).map(LinkEndIdx::new);
+    let completed = || t.tasks.iter().map(|task| task.done).chain(t.flow_tx.iter().map(|tx| tx.finish));
+    let end_ps = match ends().any(|end| t.is_paused(end)) {
+        true => completed().filter(|&at| at != NEVER).max().unwrap_or(0),
+        false => 0,
+    };
+    // One that began later has no length.
+    ends().map(|end| t.paused_until(end, end_ps)).map(|ps| if ps > u64::MAX / 2 { 0 } else { ps }).collect()
+}
+
 /// Reads the outcome of an experiment. `link_names` are the names of its link ends, NICs first; `rtts` are its samples, `rtt_cap` for each flow.
 pub(crate) fn read(
-    rows: OutcomeRows,
+    rows: &OutcomeRows,
     infos: &[FlowInfo],
     job: Option<&Job>,
     jobs: &[JobRows],
@@ -112,6 +127,9 @@ pub(crate) fn read(
         out.peak_memory_bytes = out.jobs.iter().filter_map(|job| job.peak_memory_bytes).max();
     }
     out.retransmissions = again.iter().flatten().map(|qp| qp.packets).sum();
+    out.pfc_paused_ps = rows.paused_ps.iter().sum();
+    out.pfc_paused_max_ps = rows.paused_ps.iter().copied().max().unwrap_or(0);
+    let paused_ps = |end: LinkEndIdx| rows.paused_ps.get(end.usize()).copied().unwrap_or(0);
     for ((n, nic), name) in (0..).map(NicIdx).zip(rows.nics).zip(link_names) {
         let drops = u64::from(rows.changes.lost_of_nic(rows.exp, rows.shared, n));
         out.packet_hops += nic.hops;
@@ -125,6 +143,7 @@ pub(crate) fn read(
             queue_area: 0,
             marks: 0,
             pauses: nic.pauses as u64,
+            paused_ps: paused_ps(n.end()),
             drops,
         });
     }
@@ -142,6 +161,7 @@ pub(crate) fn read(
             queue_area: port.q_area,
             marks: port.marks,
             pauses: port.pauses as u64,
+            paused_ps: paused_ps(p.end(rows.nics.len() as u32)),
             drops: port.drops as u64,
         });
     }
@@ -165,7 +185,7 @@ impl SentAgain {
 }
 
 /// Counts the data packets that each queue pair sent more often than once. Packets never span two messages, and are the same when they are sent again.
-fn sent_again(rows: OutcomeRows) -> Vec<SentAgain> {
+fn sent_again(rows: &OutcomeRows) -> Vec<SentAgain> {
     let packets = |bytes: u64| bytes.div_ceil(u64::from(rows.exp.payload.max(1)));
     // Messages, packets and bytes that were posted, by queue pair. Its size counts more bytes where messages begin at multiples of the payload.
     let mut posted = vec![(0u64, 0u64, 0u64); rows.tx.len()];
@@ -180,4 +200,29 @@ fn sent_again(rows: OutcomeRows) -> Vec<SentAgain> {
         SentAgain { packets, messages }
     };
     rows.tx.iter().zip(&posted).map(again).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use bytemuck::Zeroable;
+    use hyperfold_columns::OwnedTables;
+
+    #[test]
+    fn a_pause_that_nobody_ends_lasts_until_the_last_completion() {
+        let nic = |paused| Nic { paused, ..Nic::zeroed() };
+        let begun_at = |ps: u64| 0u64.wrapping_sub(ps);
+        let mut owned = OwnedTables {
+            exps: vec![Exp { nic_len: 4, ..Exp::zeroed() }],
+            nics: vec![nic(1), nic(0), nic(1), nic(1)],
+            // The second one was paused for 20 ps and is not any more; the third one was, too, before it was paused again at 60 ps.
+            pause_ps: vec![begun_at(30), 20, begun_at(60).wrapping_add(20), begun_at(400)],
+            flow_tx: [NEVER, 70].map(|finish| FlowTx { finish, ..FlowTx::zeroed() }).to_vec(),
+            tasks: [100, NEVER].map(|done| Task { done, ..Task::zeroed() }).to_vec(),
+            ..OwnedTables::default()
+        };
+        assert_eq!(paused_times(&owned.view()), [70, 20, 60, 0]);
+        owned.tasks.clear();
+        assert_eq!(paused_times(&owned.view()), [40, 20, 30, 0]);
+    }
 }

@@ -184,7 +184,7 @@ pub fn record(
             _ => "the simulation broke off".to_string(),
         });
     }
-    let outcome = read(OutcomeRows::of(&t), &prepared.flows, prepared.job.as_deref(), &prepared.jobs, &links, &t.rtts);
+    let outcome = read(&OutcomeRows::of(&t), &prepared.flows, prepared.job.as_deref(), &prepared.jobs, &links, &t.rtts);
     let ops = prepared.job.as_deref().map_or(Vec::new(), |job| ops(job, &t));
     let is_within = |begin: u64, end: u64| begin != NEVER && begin < recorded.to_ps && end >= recorded.from_ps;
     let messages = outcome.flows.iter().copied().zip(&prepared.flows).filter_map(|(flow, info)| {

@@ -86,9 +86,10 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
         return Ok(Built { tables: t, flow_rows, end_arcs: ends.arcs });
     }
     let n_ends = ends.arcs.len();
-    budget::announce_rows::<Wire>("wires", 2 * n_ends as u64);
+    budget::announce("wires, clocks and paused times", (n_ends * (size_of::<Wire>() + 3 * size_of::<u64>())) as u64);
     t.wires = vec![Wire { head: PacketIdx::NONE, tail: PacketIdx::NONE, n: 0, pad0: 0 }; n_ends];
     t.clocks = vec![NEVER; 2 * n_ends];
+    t.pause_ps = vec![0; n_ends];
     for (n, nic) in t.nics.iter().enumerate() {
         t.clocks[n_ends + n] = nic.next_start.min(nic.next_task);
     }

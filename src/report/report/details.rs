@@ -53,7 +53,7 @@ pub struct ExperimentLinks {
     pub utilisation: Vec<String>,
     /// Largest queues of the links in descending order, in the same form.
     pub queue: Vec<String>,
-    /// The busiest links, with all columns of the file but their ends.
+    /// The busiest links, with all columns of the file but the names of their ends.
     pub busiest: Vec<Vec<String>>,
     /// Sketch of the network. `None`: it was not asked for, or the links have other names.
     pub sketch: Option<Sketch>,
@@ -165,6 +165,7 @@ pub fn links(dir: &Path, wanted: &[u64], sketched: &[u64]) -> Result<Option<Exce
     const QUEUE: usize = 4;
     const DROPS: usize = 8;
     const CAPACITY: usize = 11;
+    const PAUSED: usize = 12;
     excerpt(dir, "links.csv", wanted, |rows| {
         let falling = |column: usize| {
             let mut sorted: Vec<(f64, usize)> = rows.iter().map(|r| value(&text(r, column))).zip(0..).collect();
@@ -176,7 +177,7 @@ pub fn links(dir: &Path, wanted: &[u64], sketched: &[u64]) -> Result<Option<Exce
             (0..n).map(|cell| text(&rows[order[order.len() * cell / n]], column)).collect()
         };
         let (busy, full) = (falling(UTILISATION), falling(QUEUE));
-        let shown = (LINK..=DROPS).chain([CAPACITY]);
+        let shown = (LINK..=DROPS).chain([CAPACITY, PAUSED]);
         let named = |&row: &usize| shown.clone().map(|c| text(&rows[row], c)).collect();
         let sketch = || {
             let named: Vec<(String, f64)> =

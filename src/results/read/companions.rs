@@ -7,7 +7,9 @@ use std::path::PathBuf;
 
 use super::super::declare::{BadField, Declared, TextRow};
 use super::super::job_record::{JobRecord, SharedLinkRecord};
-use super::super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord, RttRecord};
+use super::super::network_record::{
+    FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, RttRecord,
+};
 use super::super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::super::stats_record::{FoldingRecord, StatsRecord};
 use super::{ReadError, RunColumns};
@@ -186,7 +188,7 @@ fn flow(row: &TextRow) -> Result<FlowRecord, BadField> {
 fn link(row: &TextRow) -> Result<LinkRecord, BadField> {
     let packets = if row.text("max_queue_bytes").is_empty() { None } else { Some(LinkPackets::read(row)?) };
     let ends = if row.text("capacity_gbps").is_empty() { None } else { Some(LinkEnds::read(row)?) };
-    Ok(LinkRecord { packets, ends, ..LinkRecord::read(row)? })
+    Ok(LinkRecord { packets, ends, pauses: LinkPauses::read(row)?, ..LinkRecord::read(row)? })
 }
 
 /// Reads a row of `stats.csv`.

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use super::*;
 use crate::{
-    Axis, ColumnSets, ExperimentRecord, Finished, FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord, Micro,
-    Ps, RttRecord, StatsRecord,
+    Axis, ColumnSets, ExperimentRecord, Finished, FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses,
+    LinkRecord, Micro, Ps, RttRecord, StatsRecord,
 };
 
 fn axes() -> Vec<Axis> {
@@ -54,6 +54,7 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
                 drops: 5,
             }),
             ends: Some(LinkEnds { source: "0".into(), target: "1".into(), capacity_gbps: Micro(400_000_000) }),
+            pauses: LinkPauses { paused: Some(Ps(7_001)) },
         };
         let rtt = vec![RttRecord { flow_id: 1, sample: Ps(1), rtt: Ps(2) }];
         let stats = StatsRecord { audit_fct_error: (n == 0).then_some(0.25), wall_s: 0.5, ..StatsRecord::default() };

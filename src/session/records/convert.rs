@@ -14,8 +14,8 @@ use hyperfold_host::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome,
 use hyperfold_network::topology::REDUCER_WORD;
 use hyperfold_results::approximate::MESSAGES_UP_TO;
 use hyperfold_results::{
-    ExperimentRecord, Finished, FlowMeasures, FlowRecord, FoldingRecord, LinkEnds, LinkPackets, LinkRecord, Micro,
-    Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
+    ExperimentRecord, Finished, FlowMeasures, FlowRecord, FoldingRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord,
+    Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
 };
 use hyperfold_validated::Worth;
 
@@ -147,6 +147,8 @@ fn measured(mut r: ExperimentRecord, o: &ExperimentOutcome, config: &Config) -> 
         r.packet_hops = Some(o.packet_hops);
         r.ecn_marks = Some(o.ecn_marks);
         r.pfc_pauses = Some(o.pfc_pauses);
+        r.pfc_paused = Some(Ps(o.pfc_paused_ps));
+        r.pfc_paused_max = Some(Ps(o.pfc_paused_max_ps));
         r.drops = Some(o.drops);
         r.retransmissions = Some(o.retransmissions);
         r.max_queue_bytes = Some(o.max_queue_bytes);
@@ -232,5 +234,6 @@ fn link(l: &LinkOutcome, span_ps: u64, packets: bool) -> LinkRecord {
             target: target.to_string(),
             capacity_gbps: Micro::ratio(l.rate_bps.into(), BPS_PER_GBPS.into()),
         }),
+        pauses: LinkPauses { paused: packets.then_some(Ps(l.paused_ps)) },
     }
 }

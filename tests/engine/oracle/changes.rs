@@ -168,7 +168,7 @@ impl Sim<'_> {
         assert!(!port.down, "arc {arc} fails twice");
         port.down = true;
         for queue in &mut port.queues {
-            queue.paused = false;
+            queue.resume(self.now);
         }
         port.frames.clear();
         let on_wire = std::mem::take(&mut port.wire);

@@ -59,6 +59,9 @@ pub enum Failure {
     TimeLimit,
 }
 
+/// A time that no experiment reaches.
+pub const LATE_PS: u64 = 1 << 60;
+
 /// What happened. Counters run until nothing is left in the network, not only to the last completion; after a failure,
 /// they say how far it came.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -74,6 +77,8 @@ pub struct Outcome {
     pub pfc_pauses: u64,
     /// Pause and resume frames received.
     pub pfc_frames: u64,
+    /// By arc: for how long the port that sends on it was paused. A pause that has not ended lasts until [`LATE_PS`].
+    pub paused_ps: Vec<u64>,
     pub drops: u64,
     /// Drops on links that were down, by the arc that leaves the port they count for.
     pub lost: Vec<u64>,
@@ -240,8 +245,12 @@ impl<'a> Sim<'a> {
             Item::Pause(frame) => {
                 self.pfc_frames += 1;
                 self.pfc_pauses += u64::from(frame.pause);
-                self.ports[at as usize].queues[frame.class].paused = frame.pause;
-                if !frame.pause {
+                let queue = &mut self.ports[at as usize].queues[frame.class];
+                if frame.pause {
+                    queue.pause(self.now);
+                } else {
+                    assert!(queue.paused, "arc {at} resumes, but was not paused");
+                    queue.resume(self.now);
                     self.kick(at);
                 }
             }
@@ -290,6 +299,7 @@ impl<'a> Sim<'a> {
             ecn_marks: self.ecn_marks,
             pfc_pauses: self.pfc_pauses,
             pfc_frames: self.pfc_frames,
+            paused_ps: self.ports.iter().map(|p| p.paused_ps(LATE_PS)).collect(),
             drops: self.drops,
             lost: self.ports.iter().map(|p| p.lost).collect(),
             lost_at_random: self.ports.iter().map(|p| p.lost_at_random).collect(),

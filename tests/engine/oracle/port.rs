@@ -131,8 +131,27 @@ pub struct ClassQueue {
     pub bytes: u64,
     /// The far end asked for silence.
     pub paused: bool,
+    /// When each pause began, and when it ended; `None`: it has not.
+    pub pauses: Vec<(u64, Option<u64>)>,
     /// Bytes of the class that the port has sent.
     pub sent: u64,
+}
+
+impl ClassQueue {
+    /// A pause begins.
+    pub fn pause(&mut self, now: u64) {
+        assert!(!self.paused, "paused twice");
+        self.paused = true;
+        self.pauses.push((now, None));
+    }
+
+    /// The pause ends, if there is one.
+    pub fn resume(&mut self, now: u64) {
+        if self.paused {
+            self.pauses.last_mut().expect("it is paused").1 = Some(now);
+        }
+        self.paused = false;
+    }
 }
 
 /// The transmitting half of a link. The NIC's scheduler lives in `nic`; the queues here are a switch's.
@@ -176,6 +195,11 @@ impl Port {
     /// Bytes of all classes that wait.
     pub fn queue_bytes(&self) -> u64 {
         self.queues.iter().map(|queue| queue.bytes).sum()
+    }
+
+    /// Sum of the lengths of all pauses. Those that have not ended last until `end_ps`.
+    pub fn paused_ps(&self, end_ps: u64) -> u64 {
+        self.queues.iter().flat_map(|queue| &queue.pauses).map(|&(begin, end)| end.unwrap_or(end_ps) - begin).sum()
     }
 }
 

@@ -3,8 +3,8 @@
 use std::path::Path;
 
 use hyperfold_results::{
-    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkRecord,
-    Manifest, Micro, Outcome, Outputs, Ps, ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
+    Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses,
+    LinkRecord, Manifest, Micro, Outcome, Outputs, Ps, ResultDir, ResultWriter, RunIdentity, Seconds, StatsRecord,
 };
 
 /// What a folder holds.
@@ -181,6 +181,7 @@ impl Folder {
                 target: format!("leaf{}", at % 8),
                 capacity_gbps: Micro(400_000_000),
             }),
+            pauses: LinkPauses { paused: Some(Ps(at * 1_000)) },
         };
         Finished {
             record: r,

@@ -60,6 +60,7 @@ pub fn class_in_turn(t: &mut Tables, port: PortIdx) -> u32 {
 /// Notes a pause or resume of `class` by the peer of `port`.
 pub fn pause_class(t: &mut Tables, port: PortIdx, class: u32, resume: bool) {
     let i = port_queue_row(&t.exps[0], port, class);
+    debug_assert_eq!(t.class_queues[i].paused != 0, resume, "pause and resume frames take turns");
     t.class_queues[i].paused = u32::from(!resume);
     note_sendable(t, port);
 }

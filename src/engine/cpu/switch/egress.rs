@@ -414,8 +414,10 @@ pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, event: &TimedEvent)
     if by_class {
         pause_class(t, port, class_of(pk_meta), resume);
     } else {
+        debug_assert_eq!(row.paused != 0, resume, "pause and resume frames take turns");
         row.paused = u32::from(!resume);
     }
+    t.count_pause(port.end(t.exps[0].nic_len), 1, resume, event.t);
     return_later(t, port, p);
     resume && idle(t, port, event)
 }

@@ -161,16 +161,16 @@ fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
 }
 
 pub(crate) fn put_nic(w: &mut NumberWriter, n: &NicDelta) {
-    [n.tx_bytes, n.hops, u64::from(n.pauses)].into_iter().for_each(|x| w.number(x));
+    [n.tx_bytes, n.hops, u64::from(n.pauses), n.paused_ps].into_iter().for_each(|x| w.number(x));
 }
 
 pub(crate) fn get_nic(r: &mut NumberReader) -> Option<NicDelta> {
-    Some(NicDelta { tx_bytes: r.number()?, hops: r.number()?, pauses: r.small()? })
+    Some(NicDelta { tx_bytes: r.number()?, hops: r.number()?, pauses: r.small()?, paused_ps: r.number()? })
 }
 
 pub(crate) fn put_port(w: &mut NumberWriter, p: &PortDelta) {
     [p.tx_bytes, p.hops, u64::from(p.max_q), p.q_area, p.marks].into_iter().for_each(|x| w.number(x));
-    [u64::from(p.pauses), u64::from(p.drops), p.dropped_bytes].into_iter().for_each(|x| w.number(x));
+    [u64::from(p.pauses), u64::from(p.drops), p.dropped_bytes, p.paused_ps].into_iter().for_each(|x| w.number(x));
 }
 
 pub(crate) fn get_port(r: &mut NumberReader) -> Option<PortDelta> {
@@ -183,6 +183,7 @@ pub(crate) fn get_port(r: &mut NumberReader) -> Option<PortDelta> {
         pauses: r.small()?,
         drops: r.small()?,
         dropped_bytes: r.number()?,
+        paused_ps: r.number()?,
     })
 }
 

@@ -114,9 +114,13 @@ pub(crate) fn read_members(t: &mut Tables, bytes: &[u8], names: RowNames, now: u
     }
 }
 
-/// Removes all packets from the rows of `rows`: records return to their pools, transmitters become idle.
-pub(crate) fn clear(t: &mut Tables, rows: &PartitionRows) {
+/// Removes all packets from the rows of `rows`, which are at `now` (ps): records return to their pools, transmitters become idle. Paused times are up to `now`
+/// then, and [`read`] begins the pauses again.
+pub(crate) fn clear(t: &mut Tables, rows: &PartitionRows, now: u64) {
     let (nics, own) = (t.exps[0].nic_len, t.exps[0].end_len);
+    for end in rows.nics.iter().map(|n| n.end()).chain(rows.ports.iter().map(|p| p.end(nics))) {
+        t.count_pause(end, t.open_pauses(end), true, now);
+    }
     let free = |t: &mut Tables, head: PacketIdx| {
         let mut p = head;
         while p.is_some() {

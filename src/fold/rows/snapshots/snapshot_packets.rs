@@ -80,7 +80,7 @@ pub(super) fn nic<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, n: NicIdx)
     }
     if walk.has_pauses() {
         let before = walk.pen.part(KeyPart::Coupled);
-        row.paused = walk.half(row.paused);
+        row.paused = paused(walk, t, n.end(), row.paused);
         walk.pen.part(before);
     }
     row.rr = walk.half(row.rr);
@@ -222,11 +222,20 @@ fn is_frame(t: &Tables, p: PacketIdx) -> bool {
     (t.packets[p].meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::FRAME
 }
 
+/// Writes or reads whether `end` is paused. If it reads so, the pause begins now, as what was before is counted ([`snapshot::clear`](super::snapshot::clear)).
+fn paused<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, end: LinkEndIdx, is: u32) -> u32 {
+    let is = walk.half(is);
+    if P::READS {
+        t.count_pause(end, is, false, walk.now);
+    }
+    is
+}
+
 /// Writes or reads the pauses of port `p` in both directions, and its waiting frames. Headroom does not count as held by an ingress.
 fn pauses<P: Pen>(walk: &mut SnapshotWalk<P>, t: &mut Tables, p: PortIdx) -> Result<(), grow::TooManyPackets> {
     let mut row = t.ports[p];
     walk.pen.part(KeyPart::Coupled);
-    row.paused = walk.half(row.paused);
+    row.paused = paused(walk, t, p.end(t.exps[0].nic_len), row.paused);
     row.pausing = walk.half(row.pausing);
     row.headroom_used = walk.half(row.headroom_used);
     row.frames = walk.half(row.frames);

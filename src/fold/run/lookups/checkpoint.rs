@@ -188,7 +188,7 @@ pub(crate) fn split_at_checkpoint(
     forget_finished_messages(run, t, p);
     settle(run, t, p);
     run.partitions[p].explained_hops = 0;
-    let deltas = deltas(run, t, p);
+    let deltas = deltas(run, t, p, at_ps);
     report_peaks(run, t, p, at_ps);
     run.stats.hops_simulated += deltas.hops();
     run.gain.count(at_ps, deltas.hops());
@@ -219,7 +219,7 @@ pub(crate) fn split_at_checkpoint(
             let rates = if whole { rates.clone() } else { rates.of(piece) };
             // During the skip, the piece's ingresses are assumed to hold what they held before.
             let peaks = run.partitions[q].rows.peaks.clone();
-            rebase(run, t, q);
+            rebase(run, t, q, at_ps);
             run.partitions[q].rows.peaks = peaks;
             let plan = Arc::new(plan_skip(run, t, q, at_ps, &rates));
             // If rates are carried on, what follows depends on the messages that are reported, and no key has these.
@@ -231,7 +231,7 @@ pub(crate) fn split_at_checkpoint(
             }
             let may_look_up = may_look_up && plan.carried.is_none();
             continuations.push(Continuation::Skip(Arc::clone(&plan)));
-            snapshot::clear(t, &run.partitions[q].rows);
+            snapshot::clear(t, &run.partitions[q].rows, at_ps);
             begin_skip(run, t, q, plan, at_ps, may_look_up);
             is_turn_over = true;
         } else {
@@ -278,10 +278,10 @@ pub(crate) fn pass_checkpoint(
     let partition = &run.partitions[p];
     run.gain.count(partition.start + checkpoint.at, checkpoint.hops());
     for (&n, delta) in partition.rows.nics.iter().zip(&checkpoint.nics) {
-        delta.count(&mut t.nics[n]);
+        delta.count(t, n);
     }
     for (&q, delta) in partition.rows.ports.iter().zip(&checkpoint.ports) {
-        delta.count(&mut t.ports[q]);
+        delta.count(t, q);
     }
     for (m, delta) in partition.rows.members.iter().zip(&checkpoint.members) {
         let (tx, rx) = (&mut t.flow_tx[m.flow], &mut t.flow_rx[m.flow]);

@@ -43,7 +43,7 @@ pub(crate) fn restore(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx) -> Res
                 tx.msg_post = t.tasks[i].follow;
             }
         }
-        rebase_range(run, t, p, base.from, base.to);
+        rebase_range(run, t, p, (base.from, base.to), base.at);
     }
     let sizes = base_snapshots.iter().filter_map(|b| b.node.state()).map(snapshot::weight);
     // If steady phases are skipped, checkpoints influence decisions. They come at the same time as after a merge of simulated partitions

@@ -32,7 +32,7 @@ pub(crate) fn resume(
     let bytes = if may_look_up || is_steadying(t) { write_snapshot(run, t, p, at_ps) } else { Vec::new() };
     let due = until_next(run, snapshot::weight(&bytes));
     let found = if may_look_up { find_node(run, t, p, at_ps, bytes) } else { None };
-    rebase(run, t, p);
+    rebase(run, t, p, at_ps);
     let partition = &mut run.partitions[p];
     partition.changed = false;
     partition.hops_due = due;
@@ -44,7 +44,7 @@ pub(crate) fn resume(
         continuation = Some(Continuation::Snapshot(Arc::clone(&node)));
         partition.cursor = Some(MemoCursor::new(Arc::clone(&node)));
         if known {
-            snapshot::clear(t, &partition.rows);
+            snapshot::clear(t, &partition.rows, at_ps);
             stand_at_snapshot(run, p, node, at_ps);
         }
     }

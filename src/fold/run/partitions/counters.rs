@@ -21,11 +21,11 @@ pub(crate) const HOPS_PER_CHECKPOINT: u64 = 2048;
 /// Minimum number of packets between checkpoints per byte of the last snapshot.
 const BYTES_PER_HOP: u64 = 1;
 
-/// Returns the gains of `p`'s counters since its episode began or the last checkpoint.
-pub(crate) fn deltas(run: &FoldRun, t: &Tables, p: PartitionIdx) -> Checkpoint {
+/// Returns the gains of `p`'s counters since its episode began or the last checkpoint. Its rows are at `at_ps`.
+pub(crate) fn deltas(run: &FoldRun, t: &Tables, p: PartitionIdx, at_ps: u64) -> Checkpoint {
     let partition = &run.partitions[p];
-    let nic = |(&n, base): (&NicIdx, &NicBase)| nic_delta(t, n, base);
-    let port = |(&q, base): (&PortIdx, &PortBase)| port_delta(t, q, base);
+    let nic = |(&n, base): (&NicIdx, &NicBase)| nic_delta(t, n, base, at_ps);
+    let port = |(&q, base): (&PortIdx, &PortBase)| port_delta(t, q, base, at_ps);
     let member = |m: &Member| {
         let (tx, rx) = (&t.flow_tx[m.flow], &t.flow_rx[m.flow]);
         CounterDelta {
@@ -48,23 +48,30 @@ pub(crate) fn deltas(run: &FoldRun, t: &Tables, p: PartitionIdx) -> Checkpoint {
     }
 }
 
-/// Resets the base of all counters of `p`: gains are counted from here on.
-pub(crate) fn rebase(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx) {
+/// Resets the base of all counters of `p`, whose rows are at `at_ps`: gains are counted from here on.
+pub(crate) fn rebase(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, at_ps: u64) {
     let to = RowCounts::of(&run.partitions[p].rows);
-    rebase_range(run, t, p, RowCounts::default(), to);
+    rebase_range(run, t, p, (RowCounts::default(), to), at_ps);
 }
 
-/// Resets the base of the counters of a range of `p`'s rows.
-pub(crate) fn rebase_range(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, from: RowCounts, to: RowCounts) {
+/// Resets the base of the counters of a range of `p`'s rows, which are at `at_ps`.
+pub(crate) fn rebase_range(
+    run: &mut FoldRun,
+    t: &mut Tables,
+    p: PartitionIdx,
+    (from, to): (RowCounts, RowCounts),
+    at_ps: u64,
+) {
     let partition = &mut run.partitions[p];
     for k in from.nics..to.nics {
-        partition.rows.nic_base[k] = NicBase::of(&t.nics[partition.rows.nics[k]]);
+        partition.rows.nic_base[k] = NicBase::of(t, partition.rows.nics[k], at_ps);
     }
     for k in from.ports..to.ports {
-        let row = &mut t.ports[partition.rows.ports[k]];
+        let port = partition.rows.ports[k];
+        let row = &mut t.ports[port];
         let max_q = partition.rows.port_base[k].max_q.max(row.max_q);
         row.max_q = row.q_bytes;
-        partition.rows.port_base[k] = PortBase::of(row, max_q);
+        partition.rows.port_base[k] = PortBase::of(t, port, max_q, at_ps);
     }
     for k in from.ends..to.ends {
         partition.rows.peaks[k] = run.guard.coarse(t.shared[(SHARED_HEADER + partition.rows.ends[k].0) as usize]);
@@ -132,14 +139,19 @@ pub(crate) fn until_next(run: &FoldRun, weight: u64) -> u64 {
     run.checkpoint_hops.max(weight * run.checkpoint_hops / HOPS_PER_CHECKPOINT / BYTES_PER_HOP)
 }
 
-/// Returns the gains of NIC `n`'s counters since `base`.
-pub(crate) fn nic_delta(t: &Tables, n: NicIdx, base: &NicBase) -> NicDelta {
+/// Returns the gains of NIC `n`'s counters from `base` to `at_ps`.
+pub(crate) fn nic_delta(t: &Tables, n: NicIdx, base: &NicBase, at_ps: u64) -> NicDelta {
     let row = &t.nics[n];
-    NicDelta { tx_bytes: row.tx_bytes - base.tx_bytes, hops: row.hops - base.hops, pauses: row.pauses - base.pauses }
+    NicDelta {
+        tx_bytes: row.tx_bytes - base.tx_bytes,
+        hops: row.hops - base.hops,
+        pauses: row.pauses - base.pauses,
+        paused_ps: t.paused_until(n.end(), at_ps) - base.paused_ps,
+    }
 }
 
-/// Returns the gains of port `q`'s counters since `base`.
-pub(crate) fn port_delta(t: &Tables, q: PortIdx, base: &PortBase) -> PortDelta {
+/// Returns the gains of port `q`'s counters from `base` to `at_ps`.
+pub(crate) fn port_delta(t: &Tables, q: PortIdx, base: &PortBase, at_ps: u64) -> PortDelta {
     let row = &t.ports[q];
     PortDelta {
         tx_bytes: row.tx_bytes - base.tx_bytes,
@@ -150,6 +162,7 @@ pub(crate) fn port_delta(t: &Tables, q: PortIdx, base: &PortBase) -> PortDelta {
         pauses: row.pauses - base.pauses,
         drops: row.drops - base.drops,
         dropped_bytes: row.dropped_bytes - base.dropped_bytes,
+        paused_ps: t.paused_until(q.end(t.exps[0].nic_len), at_ps) - base.paused_ps,
     }
 }
 

@@ -131,7 +131,7 @@ pub(crate) fn process_jointly_if_due(run: &mut FoldRun, t: &mut Tables, p: Parti
     forget_finished_messages(run, t, p);
     settle(run, t, p);
     run.partitions[p].explained_hops = 0;
-    let gained = deltas(run, t, p);
+    let gained = deltas(run, t, p, at_ps);
     run.stats.hops_simulated +=
         gained.nics.iter().map(|g| g.hops).sum::<u64>() + gained.ports.iter().map(|g| g.hops).sum::<u64>();
     resume(run, t, p, at_ps, true);

@@ -187,7 +187,7 @@ pub(crate) fn add_nic(run: &mut FoldRun, t: &Tables, p: PartitionIdx, n: NicIdx,
     let partition = &mut run.partitions[p];
     run.index.nic_local[n.usize()] = partition.rows.nics.len() as u32;
     partition.rows.nics.push(n);
-    partition.rows.nic_base.push(NicBase::of(row));
+    partition.rows.nic_base.push(NicBase::of(t, n, at_ps));
     partition.rows.last_post_at.push(NEVER);
     partition.first = partition.first.min(n);
     add_end(run, t, p, row.peer);
@@ -233,13 +233,12 @@ pub(crate) fn add_port(
     }
     form.port(t, &run.partitions[p].rows, port, at_ps, &|m| run.index.local_nic(p, m));
     run.index.port_partition[port.usize()] = p;
-    let row = &mut t.ports[port];
     let partition = &mut run.partitions[p];
     run.index.port_local[port.usize()] = partition.rows.ports.len() as u32;
     partition.rows.ports.push(port);
-    let max_q = std::mem::take(&mut row.max_q);
-    partition.rows.port_base.push(PortBase::of(row, max_q));
-    let peer = row.peer;
+    let max_q = std::mem::take(&mut t.ports[port].max_q);
+    partition.rows.port_base.push(PortBase::of(t, port, max_q, at_ps));
+    let peer = t.ports[port].peer;
     add_end(run, t, p, peer);
 }
 

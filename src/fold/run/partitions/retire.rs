@@ -26,8 +26,8 @@ pub(crate) fn retire_looked_up(run: &mut FoldRun, t: &mut Tables, p: PartitionId
     let partition = &run.partitions[p];
     run.gain.count(partition.start + final_state.at, final_state.hops());
     for (&n, final_nic) in partition.rows.nics.iter().zip(&final_state.nics) {
+        final_nic.gained.count(t, n);
         let row = &mut t.nics[n];
-        final_nic.gained.count(row);
         row.rr = final_nic.rr;
         row.qp_n = final_nic.order.len() as u32;
         for (k, &m) in final_nic.order.iter().enumerate() {
@@ -35,7 +35,7 @@ pub(crate) fn retire_looked_up(run: &mut FoldRun, t: &mut Tables, p: PartitionId
         }
     }
     for (&port, delta) in partition.rows.ports.iter().zip(&final_state.ports) {
-        delta.count(&mut t.ports[port]);
+        delta.count(t, port);
     }
     for (m, final_member) in partition.rows.members.iter().zip(&final_state.members) {
         let f = m.flow;
@@ -87,12 +87,12 @@ pub(crate) fn final_state(run: &FoldRun, t: &Tables, partition: &Partition, end_
         let row = &t.nics[n];
         let order = &t.order[row.flow_first.places(row.qp_n)];
         NicFinal {
-            gained: nic_delta(t, n, base),
+            gained: nic_delta(t, n, base, end_ps),
             rr: row.rr,
             order: order.iter().map(|&f| run.index.member[f.usize()]).collect(),
         }
     };
-    let port = |(&p, base): (&PortIdx, &PortBase)| port_delta(t, p, base);
+    let port = |(&p, base): (&PortIdx, &PortBase)| port_delta(t, p, base, end_ps);
     let member = |m: &Member| MemberFinal {
         start: partition.start,
         tx: t.flow_tx[m.flow],
