@@ -46,6 +46,20 @@ pub enum WorkloadFormat {
     FlightRecorder,
 }
 
+impl WorkloadFormat {
+    /// Name of the format, as `workload.kind` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkloadFormat::Simai => "simai",
+            WorkloadFormat::Chakra => "chakra",
+            WorkloadFormat::Htsim => "htsim",
+            WorkloadFormat::Goal => "goal",
+            WorkloadFormat::Kineto => "kineto",
+            WorkloadFormat::FlightRecorder => "flight-recorder",
+        }
+    }
+}
+
 /// Reads a workload file of a known format.
 ///
 /// # Errors
