@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::dump::{Call, Dump, Kind};
-use super::groups::{ProcessGroup, ProcessGroups, ranks_shown};
+use super::dump::{Dump, Kind, RecordedCall};
+use super::groups::{RecordedGroup, RecordedGroups, ranks_shown};
 use super::notes::Missing;
 use crate::collective::CollectiveOp;
 use crate::workload::import::ImportError;
@@ -17,12 +17,12 @@ use crate::workload::import::ImportError;
 pub(super) fn agree(
     path: &str,
     dumps: &mut [Dump],
-    groups: &ProcessGroups,
+    groups: &RecordedGroups,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Missing>, ImportError> {
     let by_group = by_group(dumps);
     let mut found = Vec::new();
-    let (mut uneven, mut gone) = (0u64, 0u64);
+    let (mut uneven, mut n_lost) = (0u64, 0u64);
     for (index, group) in groups.all() {
         let lists: Vec<&[u32]> = group.members.iter().map(|m| list(&by_group[*m as usize], index)).collect();
         let sequence =
@@ -36,7 +36,7 @@ pub(super) fn agree(
         let skip: Vec<usize> =
             (0..lists.len()).map(|i| (0..lists[i].len()).take_while(|&k| sequence(i, k) < begin).count()).collect();
         let lists: Vec<&[u32]> = lists.iter().zip(&skip).map(|(list, skip)| &list[*skip..]).collect();
-        gone += skip.iter().map(|n| *n as u64).sum::<u64>();
+        n_lost += skip.iter().map(|n| *n as u64).sum::<u64>();
         let all = Members { group, dumps, lists: &lists };
         let n_common = all.same_sequences(path)?;
         let mut larger = Vec::new();
@@ -62,10 +62,10 @@ pub(super) fn agree(
             }
         }
     }
-    if gone > 0 {
+    if n_lost > 0 {
         let full: Vec<u32> = dumps.iter().filter(|d| d.has_lost).map(Dump::rank_or_first).collect();
         notes.push(format!(
-            "the recorder of {} was full, so that first calls are gone; {gone} collective(s) of other ranks from that time are left out. A larger TORCH_NCCL_TRACE_BUFFER_SIZE keeps them",
+            "the recorder of {} was full, so that first calls are gone; {n_lost} collective(s) of other ranks from that time are left out. A larger TORCH_NCCL_TRACE_BUFFER_SIZE keeps them",
             ranks_shown(&full)
         ));
     }
@@ -93,7 +93,7 @@ fn list(lists: &BTreeMap<u32, Vec<u32>>, group: u32) -> &[u32] {
 
 /// The collectives of a group, member by member.
 struct Members<'a> {
-    group: &'a ProcessGroup,
+    group: &'a RecordedGroup,
     dumps: &'a [Dump],
     /// For each member, indices of units.
     lists: &'a [&'a [u32]],
@@ -104,11 +104,11 @@ impl Members<'_> {
         &self.dumps[self.group.members[member] as usize]
     }
 
-    fn unit(&self, member: usize, k: usize) -> &super::dump::Unit {
+    fn unit(&self, member: usize, k: usize) -> &super::dump::Launch {
         &self.dump(member).units[self.lists[member][k] as usize]
     }
 
-    fn calls(&self, member: usize, k: usize) -> &[Call] {
+    fn calls(&self, member: usize, k: usize) -> &[RecordedCall] {
         self.dump(member).calls_of(self.unit(member, k))
     }
 
@@ -184,23 +184,22 @@ impl Members<'_> {
         let having: Vec<usize> = members.iter().copied().filter(has).collect();
         let first = *having.first()?;
         let unit = self.unit(first, n_common);
-        let ranks = |of: &[usize]| of.iter().map(|i| self.group.members[*i]).collect::<Vec<u32>>();
+        let ranks = |some: &[usize]| some.iter().map(|i| self.group.members[*i]).collect::<Vec<u32>>();
         let lacking: Vec<u32> = ranks(&members.iter().copied().filter(|i| !has(i)).collect::<Vec<_>>());
         let last = &self.dumps[lacking[0] as usize];
-        let last = last.units.last().map_or("it made no call".to_string(), |u| {
+        let last = last.units.last().map_or(format!("Rank {} made no call", lacking[0]), |u| {
             let state = if u.has_completed { "which ended" } else { "which had not ended" };
-            format!("its last call was record_id {}, {}, {state}", u.record_id, last.told(u))
+            format!("The last call of rank {} was record_id {}, {}, {state}", lacking[0], u.record_id, last.told(u))
         });
         Some(Missing {
             at_ns: having.iter().map(|&i| self.unit(i, n_common).created_ns).min().unwrap_or(0),
             text: format!(
-                "{}: {} did not make collective {}, {}, which {} made. Of rank {}, {last}",
+                "{}: {} did not make collective {}, {}, which {} made. {last}",
                 self.group.shown(),
                 ranks_shown(&lacking),
                 unit.sequence,
                 self.dump(first).told(unit),
-                ranks_shown(&ranks(&having)),
-                lacking[0]
+                ranks_shown(&ranks(&having))
             ),
             n_left_out: members.iter().map(|&i| (self.lists[i].len() - n_common) as u64).sum(),
         })
@@ -208,7 +207,8 @@ impl Members<'_> {
 }
 
 /// Whether calls are the same, but for the sizes of all-to-alls.
-fn same(a: &[Call], b: &[Call]) -> bool {
-    let same_bytes = |a: &Call, b: &Call| a.bytes == b.bytes || a.kind == Kind::Collective(CollectiveOp::AllToAll);
+fn same(a: &[RecordedCall], b: &[RecordedCall]) -> bool {
+    let same_bytes =
+        |a: &RecordedCall, b: &RecordedCall| a.bytes == b.bytes || a.kind == Kind::Collective(CollectiveOp::AllToAll);
     a.len() == b.len() && a.iter().zip(b).all(|(a, b)| a.kind == b.kind && same_bytes(a, b))
 }

@@ -16,9 +16,9 @@ pub(super) struct Dump {
     /// Whether the recorder was full, so that the first calls are gone.
     pub(super) has_lost: bool,
     /// Its calls, in the order in which they were launched.
-    pub(super) units: Vec<Unit>,
+    pub(super) units: Vec<Launch>,
     /// The calls of all units.
-    pub(super) calls: Vec<Call>,
+    pub(super) calls: Vec<RecordedCall>,
     /// The calls of a unit that was not launched yet: its end is not there.
     pub(super) n_open: usize,
     /// Number of calls whose creation is before that of the call before them.
@@ -27,7 +27,7 @@ pub(super) struct Dump {
 
 /// A call, or several that are launched together.
 #[derive(Clone, Debug)]
-pub(super) struct Unit {
+pub(super) struct Launch {
     pub(super) group: u32,
     /// Number in its group: of collectives, or of sends and receives.
     pub(super) sequence: u64,
@@ -46,7 +46,7 @@ pub(super) struct Unit {
 
 /// One call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Call {
+pub(super) struct RecordedCall {
     pub(super) kind: Kind,
     /// Bytes, as a program counts them.
     pub(super) bytes: u64,
@@ -70,7 +70,7 @@ pub(super) enum Kind {
 
 impl Dump {
     /// The calls of a unit.
-    pub(super) fn calls_of(&self, unit: &Unit) -> &[Call] {
+    pub(super) fn calls_of(&self, unit: &Launch) -> &[RecordedCall] {
         &self.calls[unit.calls.start as usize..unit.calls.end as usize]
     }
 
@@ -80,9 +80,9 @@ impl Dump {
     }
 
     /// What a unit does, for messages.
-    pub(super) fn told(&self, unit: &Unit) -> String {
+    pub(super) fn told(&self, unit: &Launch) -> String {
         let calls = self.calls_of(unit);
-        let one = |c: &Call| match c.kind {
+        let one = |c: &RecordedCall| match c.kind {
             Kind::Collective(op) => format!("{op:?} of {} bytes", c.bytes),
             Kind::Send(_) => format!("send of {} bytes", c.bytes),
             Kind::Recv(_) => format!("receive of {} bytes", c.bytes),

@@ -8,13 +8,15 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, SeqAccess, Visitor};
 
-use super::HOW_TO_WRITE;
 use crate::collective::CollectiveOp;
 use crate::workload::import::torch::calls::{CallKind, bytes_of_element, kind_of};
 use crate::workload::import::torch::listed;
 use crate::workload::import::{ImportError, MAX_BYTES};
 use hyperfold_base::budget::{self, MemoryMeter};
 use hyperfold_base::json_scalar::JsonScalar;
+
+/// How a dump is written as JSON, for messages.
+pub(super) const HOW_TO_WRITE: &str = "torch._C._distributed_c10d._dump_nccl_trace_json() writes JSON";
 
 /// A dump of one rank.
 #[derive(Debug, Default)]

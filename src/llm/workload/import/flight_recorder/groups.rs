@@ -12,7 +12,7 @@ use crate::workload::program::{Dim, Group};
 
 /// A process group.
 #[derive(Clone, Debug)]
-pub(super) struct ProcessGroup {
+pub(super) struct RecordedGroup {
     pub(super) name: String,
     pub(super) description: String,
     pub(super) members: Vec<u32>,
@@ -20,12 +20,12 @@ pub(super) struct ProcessGroup {
 
 /// Process groups of all dumps that were read, in the order in which they were found.
 #[derive(Default)]
-pub(super) struct ProcessGroups {
-    list: Vec<ProcessGroup>,
+pub(super) struct RecordedGroups {
+    list: Vec<RecordedGroup>,
     index: BTreeMap<(String, Vec<u32>), u32>,
 }
 
-impl ProcessGroups {
+impl RecordedGroups {
     /// Index of the group that entries of a file name. The error says what the file lacks.
     pub(super) fn of(&mut self, file: &DumpFile, named: u32, rank: Option<u32>) -> Result<u32, String> {
         let (name, description) = &file.named[named as usize];
@@ -46,17 +46,17 @@ impl ProcessGroups {
         let list = &mut self.list;
         Ok(*self.index.entry(key).or_insert_with(|| {
             let (name, description) = (name.clone(), description.clone());
-            list.push(ProcessGroup { name, description, members: members.clone() });
+            list.push(RecordedGroup { name, description, members: members.clone() });
             list.len() as u32 - 1
         }))
     }
 
-    pub(super) fn get(&self, index: u32) -> &ProcessGroup {
+    pub(super) fn get(&self, index: u32) -> &RecordedGroup {
         &self.list[index as usize]
     }
 
     /// All groups with their indices.
-    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &ProcessGroup)> {
+    pub(super) fn all(&self) -> impl Iterator<Item = (u32, &RecordedGroup)> {
         (0u32..).zip(&self.list)
     }
 
@@ -110,7 +110,7 @@ impl ProcessGroups {
     }
 }
 
-impl ProcessGroup {
+impl RecordedGroup {
     /// The group, for messages.
     pub(super) fn shown(&self) -> String {
         match self.description.as_str() {

@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 
 use super::dump::{Dump, Kind};
-use super::groups::ProcessGroups;
+use super::groups::RecordedGroups;
 use super::notes::Missing;
 use crate::workload::import::ImportError;
 
@@ -29,11 +29,11 @@ struct Ends {
 pub(super) fn agree(
     path: &str,
     dumps: &mut [Dump],
-    groups: &ProcessGroups,
+    groups: &RecordedGroups,
     notes: &mut Vec<String>,
 ) -> Result<Vec<Missing>, ImportError> {
     let mut found = Vec::new();
-    let mut gone = 0u64;
+    let mut n_lost = 0u64;
     for ((index, from, to), ends) in pairs(dumps, groups) {
         let group = groups.get(index);
         let (n_sent, n_received) = (ends.sends.len(), ends.receives.len());
@@ -64,7 +64,7 @@ pub(super) fn agree(
             }
         }
         if is_full {
-            gone += (skip_sends + skip_receives) as u64;
+            n_lost += (skip_sends + skip_receives) as u64;
         } else if n_sent != n_received {
             let (rank, other, what, list) = if n_sent > n_received {
                 (to, from, "receive", &ends.sends)
@@ -99,16 +99,16 @@ pub(super) fn agree(
             dump.units[i].keep &= any;
         }
     }
-    if gone > 0 {
+    if n_lost > 0 {
         notes.push(format!(
-            "a recorder was full; {gone} send(s) and receive(s) are left out whose other end is gone. Messages are counted from the last one"
+            "a recorder was full; {n_lost} send(s) and receive(s) are left out whose other end is gone. Messages are counted from the last one"
         ));
     }
     Ok(found)
 }
 
 /// All messages by group, sender and receiver.
-fn pairs(dumps: &[Dump], groups: &ProcessGroups) -> BTreeMap<(u32, u32, u32), Ends> {
+fn pairs(dumps: &[Dump], groups: &RecordedGroups) -> BTreeMap<(u32, u32, u32), Ends> {
     let mut pairs: BTreeMap<(u32, u32, u32), Ends> = BTreeMap::new();
     for (rank, dump) in dumps.iter().enumerate() {
         let rank = rank as u32;

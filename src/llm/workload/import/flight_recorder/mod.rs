@@ -35,11 +35,9 @@ use super::torch::files::{in_order, json_files, rank_in_name};
 use super::{ImportError, ImportOptions, Imported, MAX_OPS, MAX_RANKS, check};
 use crate::workload::program::{Dim, Group, Workload};
 use dump::Dump;
-use groups::ProcessGroups;
+use entries::HOW_TO_WRITE;
+use groups::RecordedGroups;
 use hyperfold_base::input;
-
-/// How a dump is written as JSON, for messages.
-const HOW_TO_WRITE: &str = "torch._C._distributed_c10d._dump_nccl_trace_json() writes JSON";
 
 /// Reads dumps from a folder or one file. A single dump stands for all ranks of its job if each of its groups has all of them; for `options.ranks` if that is
 /// given.
@@ -86,7 +84,7 @@ pub(super) fn looks_like(beginning: &[u8]) -> bool {
 struct DumpSet<'a> {
     options: &'a ImportOptions,
     workload: Workload,
-    groups: ProcessGroups,
+    groups: RecordedGroups,
     dumps: Vec<Dump>,
     n_calls: usize,
     notes: Vec<String>,
@@ -97,7 +95,7 @@ impl<'a> DumpSet<'a> {
         DumpSet {
             options,
             workload: Workload::default(),
-            groups: ProcessGroups::default(),
+            groups: RecordedGroups::default(),
             dumps: Vec::new(),
             n_calls: 0,
             notes: Vec::new(),

@@ -2,8 +2,8 @@
 //!
 //! Layer: workload. Text.
 
-use super::dump::{Dump, Kind, Unit};
-use super::groups::{ProcessGroups, ranks_shown};
+use super::dump::{Dump, Kind, Launch};
+use super::groups::{RecordedGroups, ranks_shown};
 use crate::collective::CollectiveOp;
 
 /// Most calls that are named.
@@ -38,8 +38,8 @@ pub(super) fn missing(mut found: Vec<Missing>, notes: &mut Vec<String>) {
 }
 
 /// Names the earliest collective that all members made and that did not end.
-pub(super) fn in_flight(dumps: &[Dump], groups: &ProcessGroups, notes: &mut Vec<String>) {
-    let open = |u: &&Unit| u.keep && !u.is_message && !u.has_completed;
+pub(super) fn in_flight(dumps: &[Dump], groups: &RecordedGroups, notes: &mut Vec<String>) {
+    let open = |u: &&Launch| u.keep && !u.is_message && !u.has_completed;
     let all = dumps.iter().flat_map(|d| d.units.iter().filter(open).map(move |u| (d, u)));
     let Some((first_dump, first)) = all.min_by_key(|(_, u)| u.created_ns) else { return };
     let same = |d: &&Dump| d.units.iter().filter(open).any(|u| (u.group, u.sequence) == (first.group, first.sequence));
@@ -76,14 +76,14 @@ pub(super) fn all_together(dumps: &[Dump], wait_for_calls: bool, notes: &mut Vec
         longest.path,
         span_ns(longest) as f64 / 1e3
     ));
-    let count = |of: fn(&Dump) -> u64| dumps.iter().map(of).sum::<u64>();
-    let together = count(|d| d.units.iter().filter(|u| u.keep && !u.is_message && u.calls.len() > 1).count() as u64);
+    let sum = |count: fn(&Dump) -> u64| dumps.iter().map(count).sum::<u64>();
+    let together = sum(|d| d.units.iter().filter(|u| u.keep && !u.is_message && u.calls.len() > 1).count() as u64);
     if together > 0 {
         notes.push(format!(
             "{together} time(s) several collectives are launched together; here they run one after the other"
         ));
     }
-    let roots = count(|d| {
+    let roots = sum(|d| {
         let kept = d.units.iter().filter(|u| u.keep).flat_map(|u| d.calls_of(u));
         kept.filter(|c| matches!(c.kind, Kind::Collective(CollectiveOp::Broadcast | CollectiveOp::Reduce))).count()
             as u64
@@ -91,11 +91,11 @@ pub(super) fn all_together(dumps: &[Dump], wait_for_calls: bool, notes: &mut Vec
     if roots > 0 {
         notes.push(format!("{roots} broadcast(s) and reduction(s): the recorder does not say their root; the first rank of the group is taken"));
     }
-    let open = count(|d| d.n_open as u64);
+    let open = sum(|d| d.n_open as u64);
     if open > 0 {
         notes.push(format!("{open} call(s) were about to be launched together with others; they are left out"));
     }
-    let steps = count(|d| d.n_clock_steps);
+    let steps = sum(|d| d.n_clock_steps);
     if steps > 0 {
         notes.push(format!(
             "{steps} call(s) were made before the one before them by their machine's clock; they count as made with it"

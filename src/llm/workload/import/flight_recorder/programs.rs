@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 
-use super::dump::{Call, Dump, Kind, Unit};
-use super::groups::ProcessGroups;
+use super::dump::{Dump, Kind, Launch, RecordedCall};
+use super::groups::RecordedGroups;
 use crate::workload::import::torch::{MAX_COMM_STREAMS, comm_streams};
 use crate::workload::import::{ImportError, MAX_PS};
 use crate::workload::program::{Dim, NameTable, OpKind, Peer, Phase, Program, Stream};
@@ -17,12 +17,12 @@ use hyperfold_base::units::PS_PER_NS;
 /// Durations are missing, a time is too long, or calls need more streams than there are.
 pub(super) fn rank(
     dump: &Dump,
-    groups: &ProcessGroups,
+    groups: &RecordedGroups,
     wait_for_calls: bool,
     names: &mut NameTable,
 ) -> Result<(Program, Vec<u32>), ImportError> {
     let bad = |problem: String| ImportError::path(&dump.path, problem);
-    let kept: Vec<&Unit> = dump.units.iter().filter(|u| u.keep).collect();
+    let kept: Vec<&Launch> = dump.units.iter().filter(|u| u.keep).collect();
     if wait_for_calls {
         // What follows the last call is not known, so its duration does not matter.
         let before_last = &kept[..kept.len().saturating_sub(1)];
@@ -63,7 +63,7 @@ struct Clock {
 
 impl Clock {
     /// Time between a call and the one before it.
-    fn gap_ns(&mut self, unit: &Unit, wait_for_calls: bool) -> u64 {
+    fn gap_ns(&mut self, unit: &Launch, wait_for_calls: bool) -> u64 {
         let before_ns = self.before_ns.unwrap_or(unit.created_ns);
         let begin_ns = unit.created_ns.max(before_ns);
         let call_ns = if wait_for_calls { unit.duration_ns.unwrap_or(0) } else { 0 };
@@ -76,7 +76,7 @@ impl Clock {
 type Lane = (u32, Option<u32>);
 
 struct RankBuilder<'a> {
-    groups: &'a ProcessGroups,
+    groups: &'a RecordedGroups,
     wait_for_calls: bool,
     /// Name of the time between calls.
     time: u32,
@@ -91,7 +91,7 @@ struct RankBuilder<'a> {
 }
 
 impl RankBuilder<'_> {
-    fn unit(&mut self, dump: &Dump, unit: &Unit, gap_ns: u64) -> Result<(), String> {
+    fn unit(&mut self, dump: &Dump, unit: &Launch, gap_ns: u64) -> Result<(), String> {
         let ps = gap_ns.checked_mul(PS_PER_NS).filter(|ps| *ps <= MAX_PS);
         let ps = ps.ok_or("it was made more than a million seconds after the call before it")?;
         if ps > 0 {
@@ -105,9 +105,9 @@ impl RankBuilder<'_> {
             // Nobody else takes part: a copy.
             return Ok(());
         }
-        let calls: Vec<&Call> = dump.calls_of(unit).iter().filter(|c| c.keep).collect();
+        let calls: Vec<&RecordedCall> = dump.calls_of(unit).iter().filter(|c| c.keep).collect();
         let peer = match calls.as_slice() {
-            [Call { kind: Kind::Send(other) | Kind::Recv(other), .. }] => Some(*other),
+            [RecordedCall { kind: Kind::Send(other) | Kind::Recv(other), .. }] => Some(*other),
             _ => None,
         };
         let (stream, last) = self.lane((unit.group, peer))?;
@@ -157,7 +157,7 @@ impl RankBuilder<'_> {
 }
 
 /// The op of a call.
-fn kind(call: &Call, slot: u16) -> OpKind {
+fn kind(call: &RecordedCall, slot: u16) -> OpKind {
     let (bytes, tag, dim) = (call.bytes, 0, Dim::Other);
     match call.kind {
         Kind::Collective(op) => OpKind::Collective { op, slot, bytes, dim, algorithm: None, shares: None },

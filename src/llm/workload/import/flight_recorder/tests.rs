@@ -32,9 +32,9 @@ fn message(name: &'static str, sequence: u64, us: u64, elements: u64) -> Entry {
 }
 
 /// The end of calls that are launched together.
-fn end(of: &Entry, name: &'static str, us: u64) -> Entry {
+fn end(last: &Entry, name: &'static str, us: u64) -> Entry {
     let sizes = r#""input_sizes":[],"input_dtypes":[],"output_sizes":[],"output_dtypes":[]"#.to_string();
-    Entry { name, us, sizes, state: "completed", ..of.clone() }
+    Entry { name, us, sizes, state: "completed", ..last.clone() }
 }
 
 impl Entry {
@@ -138,13 +138,13 @@ fn lane(n: u8) -> u8 {
 #[test]
 fn the_host_makes_calls_when_it_made_them() {
     let imported = read(&both(&three())).unwrap();
-    let on = lane(0);
+    let lane_0 = lane(0);
     let expected = [
-        format!("AllReduce 4000 on {on}"),
+        format!("AllReduce 4000 on {lane_0}"),
         "host 10 us".to_string(),
-        format!("AllReduce 8000 on {on} after [1]"),
+        format!("AllReduce 8000 on {lane_0} after [1]"),
         "host 40 us".to_string(),
-        format!("Broadcast 12 on {on} after [3]"),
+        format!("Broadcast 12 on {lane_0} after [3]"),
     ];
     assert_eq!(ops(&imported, 0), expected);
     assert_eq!((imported.workload.programs.len(), imported.workload.ranks.len()), (1, 2), "both ranks do the same");
@@ -159,12 +159,12 @@ fn the_host_makes_calls_when_it_made_them() {
 fn ranks_wait_for_calls_if_they_are_told_to() {
     // The first runs until 30 us. The second, made at 10, begins then and ends at 35. The third begins at 50: 15 us of compute before it.
     let imported = read_waiting(&both(&three())).unwrap();
-    let on = lane(0);
+    let lane_0 = lane(0);
     let expected = [
-        format!("AllReduce 4000 on {on}"),
-        format!("AllReduce 8000 on {on} after [0]"),
+        format!("AllReduce 4000 on {lane_0}"),
+        format!("AllReduce 8000 on {lane_0} after [0]"),
         "compute 15 us after [1]".to_string(),
-        format!("Broadcast 12 on {on} after [2]"),
+        format!("Broadcast 12 on {lane_0} after [2]"),
     ];
     assert_eq!(ops(&imported, 1), expected);
     assert!(imported.notes[0].contains("Ranks wait for each call"), "{}", imported.notes[0]);
@@ -263,7 +263,7 @@ fn a_rank_that_lacks_a_collective_is_named() {
     let pp = self::call("nccl:_all_gather_base", 1, 7, 8).group("1");
     let dumps = [dump(0, 4, &full), dump(1, 4, &full), dump(2, 4, &full[..1]), dump(3, 4, &full)];
     let imported = read(&dumps).unwrap();
-    let told = "group `0`: rank 2 did not make collective 2, AllReduce of 8000 bytes, which ranks 0-1, 3 made. Of rank 2, its last call was record_id 0, AllReduce of 4000 bytes, which ended. If the job hung, ranks wait for this call first. 6 call(s) that not all have made are left out";
+    let told = "group `0`: rank 2 did not make collective 2, AllReduce of 8000 bytes, which ranks 0-1, 3 made. The last call of rank 2 was record_id 0, AllReduce of 4000 bytes, which ended. If the job hung, ranks wait for this call first. 6 call(s) that not all have made are left out";
     assert_eq!(imported.notes[0], told);
     assert_eq!(ops(&imported, 0), [format!("AllReduce 4000 on {}", lane(0))]);
     // The earliest comes first: rank 1 lacks a call of group `1`, made at 7 us; rank 2 one of group `0`, made at 5.
@@ -316,6 +316,10 @@ fn what_a_full_recorder_lost_is_left_out_on_all_ranks() {
     let cut = message("nccl:send 0->1", 1, 0, 6).group("1");
     let cut = [&[cut.clone(), end(&cut, "nccl:coalesced", 1)], &few[..]].concat();
     assert_eq!(ops(&read(&[dump_from(1, 0, 2, &cut), dump(1, 2, &many)]).unwrap(), 0), ops(&imported, 0));
+    // Later calls that are not there were not recorded, and are no less missing.
+    let later = [&few[..1], &[end(&few[1], "nccl:coalesced", 33)], &few[1..]].concat();
+    let error = read(&[dump_from(2, 0, 2, &later), dump(1, 2, &many)]).unwrap_err();
+    assert!(error.contains("ends calls that were launched together, which are not there"), "{error}");
     // Messages count from the last one, if all ended.
     let sends: Vec<Entry> = (2..4).map(|k| message("nccl:send 0->1", k, k, 5 * k).group("1")).collect();
     let receives: Vec<Entry> = (1..4).map(|k| message("nccl:recv 1<-0", k, k, 5 * k).group("1")).collect();
@@ -413,14 +417,14 @@ fn long_and_backward_times_are_told() {
     assert!(error.contains("record_id 1: it was made more than a million seconds after"), "{error}");
     let back = [call("nccl:all_reduce", 1, 10, 1), call("nccl:all_reduce", 2, 4, 1), call("nccl:all_reduce", 3, 15, 1)];
     let imported = read(&both(&back)).unwrap();
-    let on = lane(0);
+    let lane_0 = lane(0);
     assert_eq!(
         ops(&imported, 0),
         [
-            format!("AllReduce 4 on {on}"),
-            format!("AllReduce 4 on {on}"),
+            format!("AllReduce 4 on {lane_0}"),
+            format!("AllReduce 4 on {lane_0}"),
             "host 5 us".into(),
-            format!("AllReduce 4 on {on} after [2]")
+            format!("AllReduce 4 on {lane_0} after [2]")
         ]
     );
     assert!(imported.notes.iter().any(|n| n.starts_with("2 call(s) were made before")), "{:?}", imported.notes);

@@ -7,9 +7,9 @@
 
 use std::collections::BTreeMap;
 
-use super::dump::{Call, Dump, Kind, Unit};
+use super::dump::{Dump, Kind, Launch, RecordedCall};
 use super::entries::{DumpFile, Entry, What};
-use super::groups::ProcessGroups;
+use super::groups::RecordedGroups;
 use crate::collective::CollectiveOp;
 use crate::workload::import::torch::calls::CallKind;
 use crate::workload::import::{ImportError, MAX_BYTES};
@@ -23,7 +23,7 @@ pub(super) fn dump(
     path: &str,
     rank: Option<u32>,
     file: DumpFile,
-    groups: &mut ProcessGroups,
+    groups: &mut RecordedGroups,
     names: &mut NameTable,
 ) -> Result<Dump, ImportError> {
     let bad = |problem: String| ImportError::path(path, problem);
@@ -64,8 +64,8 @@ pub(super) fn dump(
         });
         if let What::End(composite) = entry.what {
             let run = std::mem::take(run);
-            // The recorder lost the first of them.
-            let is_cut = has_lost && run.first().is_none_or(|first| *first == 0);
+            // The recorder lost the first of them, or all: calls that are launched together follow each other.
+            let is_cut = has_lost && run.first().map_or(i == 0, |first| continues && *first == 0);
             match (is_cut, continues) {
                 (true, _) => {}
                 (false, true) => units.push((run, Some((i, composite)))),
@@ -106,7 +106,7 @@ pub(super) fn dump(
             out.calls.truncate(begin);
             out.calls.push(made.map_err(|why| bad(format!("entry record_id {}: {why}", last.record_id)))?);
         }
-        out.units.push(Unit {
+        out.units.push(Launch {
             group,
             sequence: last.sequence,
             is_message: last.is_message,
@@ -143,7 +143,7 @@ fn alone(
 }
 
 /// The call of an entry.
-fn call(entry: &Entry, members: &[u32], rank: Option<u32>, names: &mut NameTable) -> Result<Call, String> {
+fn call(entry: &Entry, members: &[u32], rank: Option<u32>, names: &mut NameTable) -> Result<RecordedCall, String> {
     let What::Call { kind, name, in_bytes, out_bytes, ends } = &entry.what else {
         unreachable!("an end is no part of its own run");
     };
@@ -177,11 +177,11 @@ fn call(entry: &Entry, members: &[u32], rank: Option<u32>, names: &mut NameTable
             (Kind::Collective(*op), if *op == CollectiveOp::Barrier { 0 } else { bytes.max(1) })
         }
     };
-    Ok(Call { kind, bytes, in_bytes, name: names.of(name), keep: true })
+    Ok(RecordedCall { kind, bytes, in_bytes, name: names.of(name), keep: true })
 }
 
 /// The collective that broadcasts or reductions make up: one from each member, or to each.
-fn composite(op: CollectiveOp, calls: &[Call], members: usize) -> Result<Call, String> {
+fn composite(op: CollectiveOp, calls: &[RecordedCall], members: usize) -> Result<RecordedCall, String> {
     let part = if op == CollectiveOp::AllGather { CollectiveOp::Broadcast } else { CollectiveOp::Reduce };
     if calls.len() != members || calls.iter().any(|c| c.kind != Kind::Collective(part)) {
         return Err(format!(
@@ -191,5 +191,5 @@ fn composite(op: CollectiveOp, calls: &[Call], members: usize) -> Result<Call, S
     }
     let bytes: u64 = calls.iter().map(|c| c.bytes).sum();
     let in_bytes = if op == CollectiveOp::AllGather { 0 } else { bytes };
-    Ok(Call { kind: Kind::Collective(op), bytes, in_bytes, name: calls[0].name, keep: true })
+    Ok(RecordedCall { kind: Kind::Collective(op), bytes, in_bytes, name: calls[0].name, keep: true })
 }
