@@ -55,6 +55,9 @@ const ONE: u64 = 1_000_000;
 
 /// A time in ps, times a factor in millionths.
 fn scaled(ps: u64, ppm: u64) -> u64 {
+    if ppm == ONE {
+        return ps;
+    }
     let product = u128::from(ps) * u128::from(ppm) / u128::from(ONE);
     u64::try_from(product).unwrap_or(u64::MAX)
 }
