@@ -15,7 +15,7 @@ use hyperfold_llm::collective::{Env, nccl};
 use hyperfold_llm::compute::{Gpu, SlowdownTable, Trees, UserDatabase};
 use hyperfold_llm::model::Model;
 use hyperfold_llm::workload::dag::{parse_dag_csv, parse_dag_toml};
-use hyperfold_llm::workload::import::{ImportOptions, chakra, goal, htsim, kineto, simai};
+use hyperfold_llm::workload::import::{ImportOptions, chakra, flight_recorder, goal, htsim, kineto, simai};
 use hyperfold_llm::workload::{Cdf, StartUnit, parse_flows};
 use hyperfold_network::routing::{FlowKey, RouteFile};
 use hyperfold_network::topology::{Network, parse_htsim, parse_ns3, parse_simai};
@@ -41,6 +41,7 @@ pub const TARGETS: &[FuzzTarget] = &[
     target("condition", condition, &["fuzz/seeds/condition"]),
     target("dag_csv", dag_csv, &["experiments/contention/dumbbell-4.csv", "experiments/contention/incast-4.csv"]),
     target("dag_toml", dag_toml, &["fuzz/seeds/dag_toml"]),
+    target("flight_recorder", flight_recorder_dump, &["fuzz/seeds/flight_recorder"]),
     target("flows", flows, &["tests/corpus/flows"]),
     target("goal", goal_schedule, &["tests/corpus/goal"]),
     target("gpu", gpu, &["fuzz/seeds/gpu"]),
@@ -250,6 +251,22 @@ fn kineto_trace(data: &[u8]) {
     let other =
         String::from_utf8_lossy(include_bytes!("seeds/kineto/rank0.json")).replace("\"rank\": 0", "\"rank\": 1");
     let _ = kineto::parse("fuzz", &[named(0, data), named(1, other.as_bytes())], &ImportOptions::default());
+}
+
+fn flight_recorder_dump(data: &[u8]) {
+    let named = |rank: u32, data: &[u8]| (format!("rank{rank}.json"), data.to_vec());
+    let other = include_bytes!("seeds/flight_recorder/rank0.json");
+    for wait_for_calls in [false, true] {
+        for options in options() {
+            let options = ImportOptions { wait_for_calls, ..options };
+            let _ = flight_recorder::parse("fuzz", &[named(0, data)], &options);
+            let _ = flight_recorder::parse(
+                "fuzz",
+                &[named(0, data), named(1, other)],
+                &ImportOptions { ranks: None, ..options },
+            );
+        }
+    }
 }
 
 fn profiler_trace(data: &[u8]) {

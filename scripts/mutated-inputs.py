@@ -236,6 +236,9 @@ def newer_made_by(binary, work):
     kineto = {f"kineto/{path.name}": text(path) for path in sorted((ROOT / "experiments" / "kineto").iterdir())}
     sweep_of_kineto = b'name = "m"\n[base.cluster]\ngpus = 2\ngpus_per_server = 1\n[base.workload]\nkind = "kineto"\npath = "kineto"\n'
     made.append(("kineto", {"s.toml": sweep_of_kineto, **kineto}, list(kineto), "sweep"))
+    dumps = {f"flight-recorder/{path.name}": text(path) for path in sorted((ROOT / "experiments" / "flight-recorder").iterdir())}
+    sweep_of_dumps = sweep_of_kineto.replace(b'"kineto"', b'"flight-recorder"')
+    made.append(("flight-recorder", {"s.toml": sweep_of_dumps, **dumps}, list(dumps), "sweep"))
     made.append(("chakra-groups", {"s.toml": sweep, **traces}, ["grouped/comm_group.json"], "sweep"))
     return made
 
@@ -365,7 +368,7 @@ def one(binary, made, others, case, seed, scratch):
     which = rng.choice(changed)
     work = lay(scratch, files, {which: mutate(files[which], rng, others)})
     args = commands(kind, rng)
-    if kind == "sweep" and rng.randrange(10) == 0 and name.split("-")[0] in ("simai", "htsim", "goal", "chakra", "kineto"):
+    if kind == "sweep" and rng.randrange(10) == 0 and name.split("-")[0] in ("simai", "htsim", "goal", "chakra", "kineto", "flight"):
         args = ["workload", "inspect", "traces" if name == "chakra" else which]
     began = time.monotonic()
     try:

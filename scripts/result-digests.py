@@ -109,6 +109,7 @@ SMALL = {
     "studies/traffic-classes": [],
     "studies/switches-that-reduce": ["job.train.bytes=1048576"],
     "studies/kineto": [],
+    "studies/flight-recorder": [],
     "studies/classes-by-dimension": ["job.neighbour.iterations=1"],
     "studies/fabrics-1024": ["cluster.gpus=128", "workload.seq=128", "fidelity.mode=flow", "fidelity.join=collectives"],
     "studies/fabrics-16384": [],

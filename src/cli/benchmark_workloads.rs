@@ -15,7 +15,7 @@ use hyperfold_host::{TrainingSetup, prepare};
 use hyperfold_llm::collective::{Env, Server};
 use hyperfold_llm::compute::{Dtype, Slowdown, Timing};
 use hyperfold_llm::workload::program::Workload;
-use hyperfold_llm::workload::training::{Cluster, evaluate, generate};
+use hyperfold_llm::workload::training::{Cluster, KernelScales, evaluate, generate};
 
 /// Number of evaluations that are timed together.
 const EVALUATIONS: u32 = 1000;
@@ -141,7 +141,8 @@ fn on_dgx<T>(config: &Config, run: impl Fn(&TrainingSetup, &Cluster) -> anyhow::
     let Source::Model(training) = &program.source else { bail!("not a training job") };
     let setup = TrainingSetup::new(config, training)?;
     let system = Server::preset("dgx-h100")?.system(false);
-    let cluster = Cluster { timing: Timing::shared(&setup.gpu), system, env: Env::default(), slowdown: Slowdown::None };
+    let (timing, env) = (Timing::shared(&setup.gpu), Env::default());
+    let cluster = Cluster { timing, system, env, slowdown: Slowdown::None, scales: KernelScales::NONE };
     run(&setup, &cluster)
 }
 

@@ -40,12 +40,12 @@ pub enum WorkloadCommand {
 /// The workload to read.
 #[derive(Debug, Args)]
 pub struct Input {
-    /// A file; for Chakra a folder or a prefix of `.et` files, for Kineto a folder of `.json` files
+    /// A file; for Chakra a folder or a prefix of `.et` files, for Kineto and flight recorders a folder of `.json` files
     pub path: PathBuf,
     /// Form of the file [default: by its name and beginning]
     #[arg(long, value_enum)]
     pub format: Option<InputFormat>,
-    /// Ranks, where the file leaves them open: SimAI text, a single trace of Chakra or Kineto
+    /// Ranks, where the file leaves them open: SimAI text, a single file of Chakra, Kineto or a flight recorder
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub ranks: Option<u32>,
     /// Speed of a GPU, for trace nodes with num_ops and no duration
@@ -54,6 +54,9 @@ pub struct Input {
     /// Memory bandwidth of a GPU, for trace nodes with tensor_size and no duration
     #[arg(long, value_name = "GB/S", default_value_t = 0)]
     pub memory_gbps: u32,
+    /// Let ranks wait for each call of a flight recorder's dump, as workload.wait_for_calls does
+    #[arg(long)]
+    pub wait_for_calls: bool,
 }
 
 #[derive(Debug, Args)]
@@ -114,6 +117,8 @@ pub enum InputFormat {
     Goal,
     /// Traces of PyTorch's profiler
     Kineto,
+    /// Dumps of PyTorch's flight recorder
+    FlightRecorder,
 }
 
 /// Forms that are written.
@@ -135,6 +140,7 @@ impl From<InputFormat> for WorkloadFormat {
             InputFormat::Htsim => WorkloadFormat::Htsim,
             InputFormat::Goal => WorkloadFormat::Goal,
             InputFormat::Kineto => WorkloadFormat::Kineto,
+            InputFormat::FlightRecorder => WorkloadFormat::FlightRecorder,
         }
     }
 }
@@ -168,7 +174,7 @@ fn read(input: &Input) -> Result<(WorkloadFormat, Imported), CliError> {
         import::guess(&input.path).ok_or_else(|| {
             let path = input.path.display();
             if input.path.is_file() || input.path.is_dir() {
-                CliError::bad_input(anyhow!("{path}: it looks like no workload that can be read; say which with --format simai|chakra|htsim|goal|kineto"))
+                CliError::bad_input(anyhow!("{path}: it looks like no workload that can be read; say which with --format simai|chakra|htsim|goal|kineto|flight-recorder"))
             } else {
                 CliError::bad_input(anyhow!("{path}: there is no such file, and no `.et` files begin with that name"))
             }
@@ -179,6 +185,7 @@ fn read(input: &Input) -> Result<(WorkloadFormat, Imported), CliError> {
         ranks: input.ranks,
         flops_per_s: u64::from(input.gflops) * 1_000_000_000,
         memory_bytes_per_s: u64::from(input.memory_gbps) * 1_000_000_000,
+        wait_for_calls: input.wait_for_calls,
     };
     let imported = import::read(&input.path, format, &options).map_err(CliError::bad_input)?;
     for note in &imported.notes {
@@ -223,7 +230,7 @@ fn json(
     let phases: serde_json::Map<String, serde_json::Value> =
         s.phase_ps.iter().map(|(p, &ps)| (word(p), ps.into())).collect();
     serde_json::json!({
-        "path": path.display().to_string(), "format": word(format), "ranks": s.ranks, "programs": s.programs, "groups": s.groups,
+        "path": path.display().to_string(), "format": format.name(), "ranks": s.ranks, "programs": s.programs, "groups": s.groups,
         "iterations": s.iterations, "ops": s.ops, "computes": s.computes, "collectives": s.collectives, "sends": s.sends, "recvs": s.recvs,
         "joins": s.joins, "communication": rows, "compute_ps": s.compute_ps, "compute_ps_by_phase": phases,
         "critical_path_ops": s.critical_ops, "critical_path_compute_ps": s.critical_ps, "free_makespan_ps": makespan, "notes": imported.notes,
@@ -231,7 +238,7 @@ fn json(
 }
 
 fn print(format: WorkloadFormat, s: &Summary, makespan: Option<u64>) {
-    say(&format!("form           {}", word(format)));
+    say(&format!("form           {}", format.name()));
     say(&format!(
         "ranks          {} running {} program(s) in {} group(s), {} iteration(s)",
         s.ranks, s.programs, s.groups, s.iterations

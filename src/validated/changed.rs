@@ -62,10 +62,11 @@ const ONE: u64 = 1_000_000;
 
 fn program_otherwise(program: &ProgramSpec, note: &mut impl FnMut(bool, &'static str)) {
     let compute = &program.compute;
-    note(compute.scale_ppm != ONE, "times of kernels");
+    note(compute.scale_ppm != ONE || compute.class_scales_ppm != [ONE; 3], "times of kernels");
     note(compute.jitter_ppm > 0, "jitter");
     note(!compute.stragglers.is_empty(), "stragglers");
-    note(!matches!(compute.slowdown, SlowdownChoice::Own), "slowdown beside communication");
+    let own_slowdown = matches!(compute.slowdown, SlowdownChoice::Own) && compute.slowdown_scale_ppm == ONE;
+    note(!own_slowdown, "slowdown beside communication");
     match &program.source {
         Source::Model(t) => {
             note(t.expert_skew_ppm != ONE, "expert skew");

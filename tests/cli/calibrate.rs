@@ -261,3 +261,50 @@ fn a_gpu_like_another_has_its_price_and_power() {
     assert_eq!(of("like"), h200);
     assert_ne!(of("own"), h200);
 }
+
+/// Steps of a small model with four lengths of samples and two micro-batches, as a sweep with other kernels says they are.
+fn steps(set: &[&str]) -> (Folder, String) {
+    let sweep = "name = \"steps\"\n[base.cluster]\nserver = \"dgx-h100\"\ngpus = 16\n[base.workload]\nkind = \"model\"\nmodel = \"llama3-8b\"\ntp = 4\nanalytic = \"all\"\nrecompute = \"full\"\nglobal_batch = 16\nmemory_check = false\n\
+                 [axes]\n\"workload.seq\" = [1024, 4096, 16384, 32768]\n\"workload.microbatch\" = [1, 2]\n";
+    let folder = Folder::new(&[("s.toml", sweep)]);
+    let sets: Vec<&str> = set.iter().flat_map(|one| ["--set", one]).collect();
+    let ran = folder.run(&[&["run", "s.toml", "--out", "o", "--quiet"], &sets[..]].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let mut rows = String::from("experiment,value,unit\n");
+    for (i, ns) in folder.column("o/results.csv", "iteration_time_ns").iter().enumerate() {
+        let _ = writeln!(rows, "{i},{ns},ns");
+    }
+    (folder, rows)
+}
+
+#[test]
+fn kernels_are_fitted_by_their_class() {
+    let truth = [("workload.gemm_scale", 1.2), ("workload.attention_scale", 0.8), ("workload.memory_bound_scale", 1.5)];
+    let set: Vec<String> = truth.iter().map(|(key, value)| format!("{key}={value:?}")).collect();
+    let (folder, rows) = steps(&set.iter().map(String::as_str).collect::<Vec<_>>());
+    folder.write("m.csv", &rows);
+    let keys: String = truth.iter().map(|(key, _)| format!("--fit {key}=0.5..2 ")).collect();
+    let fit = format!("calibrate m.csv s.toml {keys}--hold-back 4 --folds 0 --restarts 2 --jobs 2 --out overlay.toml");
+    let fitted = ran(&folder, &fit, 0);
+    let overlay: toml::Table = folder.text("overlay.toml").parse().unwrap();
+    for (key, value) in truth {
+        let name = key.strip_prefix("workload.").unwrap();
+        let found = overlay["base"]["workload"][name].as_float().unwrap();
+        assert!((found / value - 1.0).abs() < 0.05, "{key} {found}\n{}", fitted.stdout);
+    }
+    let number = |name: &str| overlay["calibration"][name].as_float().unwrap();
+    // Rows that were left out of the fit.
+    assert!(number("held_back_error") < 0.01 && number("held_back_error_before") > 0.05, "{}", fitted.stdout);
+}
+
+#[test]
+fn slowdown_beside_communication_is_fitted() {
+    let overlapped = ["workload.overlap_grad=true", "cluster.gpu=a800", "workload.slowdown_scale=2.5"];
+    let (folder, rows) = steps(&overlapped);
+    folder.write("m.csv", &rows);
+    let fit = "calibrate m.csv s.toml --set workload.overlap_grad=true --set cluster.gpu=a800 --fit workload.slowdown_scale=0.25..8 --hold-back 4 --folds 0 --restarts 1 --out overlay.toml";
+    let fitted = ran(&folder, fit, 0);
+    let overlay: toml::Table = folder.text("overlay.toml").parse().unwrap();
+    let found = overlay["base"]["workload"]["slowdown_scale"].as_float().unwrap();
+    assert!((found / 2.5 - 1.0).abs() < 0.02, "{}", fitted.stdout);
+}

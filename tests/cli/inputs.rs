@@ -129,6 +129,8 @@ fn links_and_folders_of_traces_do_not_lead_out_of_the_root() {
     for (kind, path) in [
         ("kineto", "traces"),
         ("kineto", "linked"),
+        ("flight-recorder", "traces"),
+        ("flight-recorder", "linked"),
         ("flows", "f.txt"),
         ("chakra", "traces"),
         ("chakra", "traces/t"),

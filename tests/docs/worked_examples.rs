@@ -30,6 +30,7 @@ const RUN: &[(&str, &str)] = &[
     ("docs/how-to/flow-mode.md", "  pauses: flow level"),
     ("docs/how-to/fold-explain.md", ""),
     ("docs/how-to/grids.md", "2 rows"),
+    ("docs/how-to/own-workload.md", "hyperfold: note: group `0`"),
     ("docs/how-to/serve-a-model.md", "knee: "),
     ("docs/how-to/simulate-a-cluster.md", "best: "),
 ];
@@ -161,6 +162,18 @@ fn every_block_of_text_is_run_or_says_why_not() {
         }
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn the_rank_that_lacks_a_call_is_told_as_the_page_says() {
+    let page = text("docs/how-to/own-workload.md");
+    let block = blocks(&page).into_iter().find(|b| b.starts_with("hyperfold: note: group")).expect("it is there");
+    let folder = in_repository();
+    let dump = folder.text("experiments/flight-recorder/rank1.json");
+    let entries: Vec<&str> = dump.lines().filter(|line| !line.contains("\"record_id\": 2")).collect();
+    folder.write("experiments/flight-recorder/rank1.json", &entries.join("\n").replace("},\n]", "}\n]"));
+    let ran = run(&folder, "workload inspect experiments/flight-recorder");
+    assert!(ran.stderr.contains(block.trim()), "{}", ran.stderr);
 }
 
 #[test]

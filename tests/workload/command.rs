@@ -174,19 +174,7 @@ fn traces_of_pytorch_take_the_time_that_can_be_worked_out() {
     fs::write(root.path().join("kineto.toml"), sweep.replace("../kineto", "kineto")).unwrap();
     let alone = "name = \"c\"\n[base]\ncluster = { gpus = 2, gpus_per_server = 1 }\nworkload = { kind = \"collective\", op = \"all-reduce\", bytes = 4000000 }\n[axes]\n\"topology.link_gbps\" = [100, 400]\n";
     fs::write(root.path().join("c.toml"), alone).unwrap();
-    let times = |sweep: &str, more: &[&str]| {
-        let ran = program::hyperfold(
-            root.path(),
-            &[&["run", sweep, "--out", "o", "--engine", "cpu", "--quiet"], more].concat(),
-        );
-        assert_eq!(ran.code, 0, "{}", ran.stderr);
-        let text = fs::read_to_string(root.path().join("o/results.csv")).unwrap();
-        let mut rows = text.lines().map(|line| line.split(',').map(str::to_string).collect::<Vec<_>>());
-        let at = rows.next().unwrap().iter().position(|name| name == "iteration_time_ns").unwrap();
-        let times = rows.map(|row| row[at].parse::<f64>().unwrap()).collect::<Vec<_>>();
-        fs::remove_dir_all(root.path().join("o")).unwrap();
-        times
-    };
+    let times = |sweep: &str, more: &[&str]| iteration_times(root.path(), sweep, more);
     // What is simulated alone and in the step: 16 us of kernels and 2 of the host before it, 5 us after it.
     let exact = ["--set", "fidelity.fast_forward=off"];
     let (step, collective) = (times("kineto.toml", &exact), times("c.toml", &exact));
@@ -214,4 +202,67 @@ fn traces_of_pytorch_take_the_time_that_can_be_worked_out() {
     // What is left is the trace of rank 0, whose group has all ranks.
     let told = format!("{}{}", ran.stdout, ran.stderr);
     assert!(ran.code == 0 && told.contains("one trace stands for 4 ranks"), "{told}");
+}
+
+/// Three all-reduces of 4 MB that the host made at 0, 100 and 600 us, and that took 300, 120 and 120 us.
+#[test]
+fn dumps_of_the_flight_recorder_take_the_time_that_can_be_worked_out() {
+    let root = tempfile::TempDir::new().unwrap();
+    let experiments = Path::new(env!("CARGO_MANIFEST_DIR")).join("experiments");
+    fs::create_dir(root.path().join("flight-recorder")).unwrap();
+    for file in ["flight-recorder/rank0.json", "flight-recorder/rank1.json"] {
+        fs::copy(experiments.join(file), root.path().join(file)).unwrap();
+    }
+    let sweep = fs::read_to_string(experiments.join("studies/flight-recorder.toml")).unwrap();
+    fs::write(root.path().join("dumps.toml"), sweep.replace("../flight-recorder", "flight-recorder")).unwrap();
+    let alone = "name = \"c\"\n[base]\ncluster = { gpus = 2, gpus_per_server = 1 }\ntransport = { cc = \"dcqcn\" }\nworkload = { kind = \"collective\", op = \"all-reduce\", bytes = 4000000 }\n[axes]\n\"topology.link_gbps\" = [100, 400]\n";
+    fs::write(root.path().join("c.toml"), alone).unwrap();
+    let exact = ["--set", "fidelity.fast_forward=off"];
+    let collective = iteration_times(root.path(), "c.toml", &exact);
+    let times = iteration_times(root.path(), "dumps.toml", &exact);
+    let (slow, fast) = (collective[0], collective[1]);
+    assert!(slow > 300_000.0 && fast < 120_000.0, "{collective:?}");
+    // By link rate, without and with waiting. On slow links each call waits for the one before it; on fast links the third is made when the others have ended.
+    let expected = [3.0 * slow, 3.0 * slow + 180_000.0, 600_000.0 + fast, 3.0 * fast + 180_000.0];
+    for (time, expected) in times.iter().zip(expected) {
+        assert!((time - expected).abs() < 0.01, "{times:?} {expected}");
+    }
+    // A rank that lacks a call is named where a sweep is planned, too, and the others are simulated.
+    let dump = fs::read_to_string(root.path().join("flight-recorder/rank1.json")).unwrap();
+    let first = dump.find("{\"collective_seq_id\": 3").unwrap();
+    let last = first + dump[first..].find('}').unwrap() + 1;
+    let lacks = dump[..first].trim_end().trim_end_matches(',').to_string() + &dump[last..];
+    fs::write(root.path().join("flight-recorder/rank1.json"), lacks).unwrap();
+    let ran = program::hyperfold(root.path(), &["plan", "dumps.toml"]);
+    let told = format!("{}{}", ran.stdout, ran.stderr);
+    let why = "group `0` (default_pg): rank 1 did not make collective 3, AllReduce of 4000000 bytes, which rank 0 made";
+    assert!(ran.code == 0 && told.contains(why), "{told}");
+    let inspected = program::hyperfold(root.path(), &["workload", "inspect", "flight-recorder"]);
+    assert!(inspected.code == 0 && inspected.stderr.contains(why), "{}", inspected.stderr);
+    assert!(inspected.stdout.contains("form           flight-recorder"), "{}", inspected.stdout);
+    let left = iteration_times(root.path(), "dumps.toml", &exact);
+    assert!((left[0] - 2.0 * slow).abs() < 0.01, "{left:?}");
+    // Without durations ranks cannot wait.
+    let untimed = dump.replace("duration_ms", "d");
+    fs::write(root.path().join("flight-recorder/rank1.json"), untimed).unwrap();
+    let ran = program::hyperfold(root.path(), &["run", "dumps.toml", "--out", "o", "--set", "topology.link_gbps=100"]);
+    assert!(ran.code != 0, "{}", ran.stdout);
+    let waiting = ["workload", "inspect", "flight-recorder", "--wait-for-calls"];
+    let ran = program::hyperfold(root.path(), &waiting);
+    assert!(ran.code == 2 && ran.stderr.contains("2 of 2 calls have no duration_ms"), "{}", ran.stderr);
+    fs::write(root.path().join("flight-recorder/rank1.json"), b"\x80\x02}").unwrap();
+    let ran = program::hyperfold(root.path(), &["plan", "dumps.toml"]);
+    assert!(ran.code == 2 && ran.stderr.contains("rank1.json: it is a pickle"), "{}", ran.stderr);
+}
+
+/// Times of a sweep's experiments, simulated on the CPU.
+fn iteration_times(root: &Path, sweep: &str, more: &[&str]) -> Vec<f64> {
+    let ran = program::hyperfold(root, &[&["run", sweep, "--out", "o", "--engine", "cpu", "--quiet"], more].concat());
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    let text = fs::read_to_string(root.join("o/results.csv")).unwrap();
+    let mut rows = text.lines().map(|line| line.split(',').map(str::to_string).collect::<Vec<_>>());
+    let at = rows.next().unwrap().iter().position(|name| name == "iteration_time_ns").unwrap();
+    let times = rows.map(|row| row[at].parse::<f64>().unwrap()).collect::<Vec<_>>();
+    fs::remove_dir_all(root.join("o")).unwrap();
+    times
 }

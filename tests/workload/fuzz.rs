@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use hyperfold_llm::workload::export;
-use hyperfold_llm::workload::import::{ImportOptions, Imported, chakra, goal, htsim, kineto, simai};
+use hyperfold_llm::workload::import::{ImportOptions, Imported, chakra, flight_recorder, goal, htsim, kineto, simai};
 use hyperfold_llm::workload::inspect::summary;
 use hyperfold_network::topology::parse_htsim;
 use hyperfold_network::topology::text::text_of;
@@ -20,8 +20,8 @@ fn corpus() -> Vec<Vec<u8>> {
     }
     files.sort();
     let ok = files.iter().filter(|f| f.file_name().unwrap().to_string_lossy().starts_with("ok"));
-    let trace = root.join("../../fuzz/seeds/kineto/rank0.json");
-    ok.chain([&trace]).map(|f| fs::read(f).unwrap()).collect()
+    let [trace, dump] = ["kineto", "flight_recorder"].map(|of| root.join(format!("../../fuzz/seeds/{of}/rank0.json")));
+    ok.chain([&trace, &dump]).map(|f| fs::read(f).unwrap()).collect()
 }
 
 /// Traces of a small pipeline with groups: messages, collectives, compute.
@@ -59,6 +59,7 @@ fn parse_all(bytes: Vec<u8>) {
     for ranks in [None, Some(3), Some(u32::MAX)] {
         let options = ImportOptions { ranks, ..ImportOptions::default() };
         sound(kineto::parse("fuzz", &[("fuzz0.json".to_string(), bytes.clone())], &options));
+        sound(flight_recorder::parse("fuzz", &[("fuzz0.json".to_string(), bytes.clone())], &options));
     }
     let Ok(text) = text_of("fuzz", bytes) else { return };
     for ranks in [None, Some(3), Some(u32::MAX)] {

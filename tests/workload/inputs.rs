@@ -8,7 +8,7 @@ use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_engine::EngineError;
 use hyperfold_engine::cpu::engine::CpuEngine;
 use hyperfold_host::{Ending, ExperimentOutcome, QueuedExperiment, RunEvent, RunOptions};
-use hyperfold_llm::workload::import::{self, WorkloadFormat};
+use hyperfold_llm::workload::import;
 
 /// The sweep that simulates a file: programs on rails of 400 Gb/s and NVSwitches, both carrying packets; topologies under a ring.
 fn sweep_text(inputs: &Path, name: &str, file: &Path) -> String {
@@ -29,14 +29,7 @@ fn sweep_text(inputs: &Path, name: &str, file: &Path) -> String {
         let flows = format!("workload = {{ kind = \"flows\", path = \"{shown}\", start_unit = \"s\" }}\n");
         return format!("{head}{}{flows}", topology(&inputs.join("topology/hpcc_fat.txt"), "ns3"));
     }
-    let format = match import::guess(file) {
-        Some(WorkloadFormat::Simai) => "simai",
-        Some(WorkloadFormat::Chakra) => "chakra",
-        Some(WorkloadFormat::Htsim) => "htsim",
-        Some(WorkloadFormat::Goal) => "goal",
-        Some(WorkloadFormat::Kineto) => "kineto",
-        None => panic!("{name}: no reader"),
-    };
+    let format = import::guess(file).unwrap_or_else(|| panic!("{name}: no reader")).name();
     // The file is for 9,216 ranks and says so nowhere: the fewest of the same shape do the same program, NVLink's part of it by its cost, on one channel.
     let large = name.contains("workload_analytical");
     let (cluster, channels) = if large { ("gpus = 384", ", channels = 1") } else { ("nvlink = \"packet\"", "") };

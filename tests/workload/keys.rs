@@ -23,7 +23,7 @@ fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
     let file = |kind| vec![(KeyId::WorkloadKind, kind), (KeyId::WorkloadPath, "a"), (KeyId::Gpus, "16")];
     let traffic = |pattern| vec![(KeyId::WorkloadKind, "traffic"), (KeyId::Pattern, pattern), (KeyId::Gpus, "16")];
     let mut all: Vec<Vec<(KeyId, &str)>> =
-        ["simai", "chakra", "htsim", "goal", "kineto", "dag", "flows"].map(file).to_vec();
+        ["simai", "chakra", "htsim", "goal", "kineto", "flight-recorder", "dag", "flows"].map(file).to_vec();
     all.extend(["incast", "permutation", "ring", "all-to-all", "poisson", "storage"].map(traffic));
     all.push([&traffic("storage")[..], &[(KeyId::EveryUs, "100")]].concat());
     all.push(MODEL.to_vec());

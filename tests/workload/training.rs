@@ -476,6 +476,7 @@ fn an_evaluation_takes_less_than_a_millisecond_once_loaded() {
         system,
         env: Env::default(),
         slowdown: Slowdown::None,
+        scales: hyperfold_llm::workload::training::KernelScales::NONE,
     };
     let model = Model::named("gpt3-1t").unwrap();
     let l = Layout { tp: 8, pp: 64, dp: 6, global_batch: 3072, recompute: Recompute::Full, ..layout() };

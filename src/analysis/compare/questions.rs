@@ -35,6 +35,9 @@ const QUESTIONS: &[&str] = &[
     "straggler_ranks",
     "straggler_slowdown",
     "compute_scale",
+    "gemm_scale",
+    "attention_scale",
+    "memory_bound_scale",
     "requests",
     "request_count",
     "request_rate",
@@ -104,6 +107,7 @@ const WORKLOAD_MODEL: &[&str] = &[
     "memory_reserve_gib",
     "rendezvous_ns",
     "slowdown",
+    "slowdown_scale",
     "warmup",
 ];
 

@@ -308,15 +308,21 @@ pub(super) fn collective(v: &Values) -> bool {
 }
 /// Whether it is a program that is read from a file.
 pub(super) fn imported(v: &Values) -> bool {
-    matches!(v.text(KeyId::WorkloadKind), "simai" | "chakra" | "htsim" | "goal" | "kineto" | "dag")
+    matches!(v.text(KeyId::WorkloadKind), "simai" | "chakra" | "htsim" | "goal" | "kineto" | "flight-recorder" | "dag")
 }
 /// Whether it is a program with collectives. Connection matrices and GOAL have only messages.
 pub(super) fn collectives(v: &Values) -> bool {
-    matches!(v.text(KeyId::WorkloadKind), "model" | "collective" | "simai" | "chakra" | "kineto" | "dag" | "inference")
+    matches!(
+        v.text(KeyId::WorkloadKind),
+        "model" | "collective" | "simai" | "chakra" | "kineto" | "flight-recorder" | "dag" | "inference"
+    )
 }
 /// Whether it is a program in which ranks compute.
 pub(super) fn computes(v: &Values) -> bool {
-    matches!(v.text(KeyId::WorkloadKind), "model" | "simai" | "chakra" | "goal" | "kineto" | "dag" | "inference")
+    matches!(
+        v.text(KeyId::WorkloadKind),
+        "model" | "simai" | "chakra" | "goal" | "kineto" | "flight-recorder" | "dag" | "inference"
+    )
 }
 /// Whether the kind of each kernel is known. The slowdown beside communication depends on the kernel, and files give only durations.
 pub(super) fn overlaps(v: &Values) -> bool {

@@ -468,7 +468,7 @@ fn classes(v: &Values) -> Result<Vec<JobClassKeys>, Conflict> {
                 }
             };
             let why = format!(
-                "a class of a cluster's jobs repeats an iteration, which \"{kind}\" does not: {instead}. A class must be model, collective, simai, chakra, htsim, goal, kineto or dag"
+                "a class of a cluster's jobs repeats an iteration, which \"{kind}\" does not: {instead}. A class must be model, collective, simai, chakra, htsim, goal, kineto, flight-recorder or dag"
             );
             return fail(KeyId::WorkloadKind, why);
         }

@@ -194,19 +194,19 @@ macro_rules! for_each_key {
             DctcpKKb "transport.dctcp.k_kb" stepped(0.0, 1e7, 0.001), D::Float(300.0),
                 |v| packets(v) && cc(v, "dctcp") && v.bool(KeyId::Ecn) && !(v.given(KeyId::EcnKminKb) && v.given(KeyId::EcnKmaxKb)), "marking threshold, units of 1000 B per 100 Gb/s of link rate";
 
-            WorkloadKind "workload.kind" one_of(&["model", "collective", "traffic", "flows", "simai", "chakra", "htsim", "goal", "kineto", "dag", "inference"], &[]),
+            WorkloadKind "workload.kind" one_of(&["model", "collective", "traffic", "flows", "simai", "chakra", "htsim", "goal", "kineto", "flight-recorder", "dag", "inference"], &[]),
                 D::None("required"), always, "what is sent";
             Iterations "workload.iterations" int(1, 1_000_000), D::Int(1), iterates, "iterations that are measured; traffic and flow files run once";
             Warmup "workload.warmup" int(0, 1_000_000), D::Int(0), iterates, "iterations before those, simulated and left out of iteration_time_ns";
             WorkloadPath "workload.path" KeyKind::Files, D::None("required with the kinds that read a file"), |v| v.is(KeyId::WorkloadKind, "flows") || imported(v) || requests(v, "trace"),
-                "the flow file, trace of requests, SimAI workload, Chakra traces (a folder, a prefix or one .et file), htsim connection matrix, GOAL schedule, traces of PyTorch's profiler (a folder or one .json file), or DAG (TOML or CSV)";
+                "the flow file, trace of requests, SimAI workload, Chakra traces (a folder, a prefix or one .et file), htsim connection matrix, GOAL schedule, traces of PyTorch's profiler or dumps of its flight recorder (a folder or one .json file), or DAG (TOML or CSV)";
 
             Pattern "workload.pattern" one_of(&["incast", "permutation", "ring", "all-to-all", "poisson", "storage"], &[]), D::None("required with kind = \"traffic\""), traffic, "who sends to whom";
             Bytes "workload.bytes" int(1, BYTES_MAX), D::Derived(derive::bytes, "1000000; with kind = \"collective\" 64000000"),
                 |v| (traffic(v) && !v.is(KeyId::Pattern, "poisson")) || collective(v),
                 "size of each flow; of storage what each client writes or reads at a time; of a collective as nccl-tests counts it: the whole buffer, of an all-gather what each rank ends with, of a dispatch or combine a rank's tokens, each counted once for each of its experts";
-            Ranks "workload.ranks" int(0, COUNT), D::Int(0), |v| traffic(v) || collective(v) || matches!(v.text(KeyId::WorkloadKind), "chakra" | "kineto"),
-                "GPUs that take part, from rank 0; 0: all; with chakra and kineto the ranks that a trace of one rank is repeated on";
+            Ranks "workload.ranks" int(0, COUNT), D::Int(0), |v| traffic(v) || collective(v) || matches!(v.text(KeyId::WorkloadKind), "chakra" | "kineto" | "flight-recorder"),
+                "GPUs that take part, from rank 0; 0: all; with chakra, kineto and flight-recorder the ranks that a file of one rank is repeated on";
             FanIn "workload.fan_in" int(0, COUNT), D::Int(8), |v| pattern(v, "incast"), "senders to each receiver, drawn by lot (those in its own server use NVLink); 0: everyone else";
             Receivers "workload.receivers" int(1, COUNT), D::Int(1), |v| pattern(v, "incast"), "receivers, spread evenly from rank 0";
             Stride "workload.stride" int(1, COUNT), D::Int(1), |v| pattern(v, "ring"), "rank i sends to rank i + stride";
@@ -366,12 +366,21 @@ macro_rules! for_each_key {
             TpotBoundMs "workload.tpot_bound_ms" stepped(0.0, 1e9, 0.001), D::Float(200.0), inference, "time per output token within which a request counts as good (MLPerf Inference, Llama 2 70B)";
 
             ComputeScale "workload.compute_scale" stepped(0.0, 1e6, 0.000_001), D::Float(1.0), computes, "factor on the time of every kernel";
+            GemmScale "workload.gemm_scale" stepped(0.001, 1000.0, 0.000_001), D::Float(1.0), model,
+                "factor on the time of matrix products and convolutions, beside compute_scale: what `hyperfold calibrate` fits to times of layers";
+            AttentionScale "workload.attention_scale" stepped(0.001, 1000.0, 0.000_001), D::Float(1.0), |v| model(v) && transformer(v), "factor on the time of fused attention, beside compute_scale";
+            MemoryBoundScale "workload.memory_bound_scale" stepped(0.001, 1000.0, 0.000_001), D::Float(1.0), model,
+                "factor on the time of kernels that memory bounds (norms, activations, the optimizer's step), beside compute_scale";
             BytesScale "workload.bytes_scale" stepped(0.000_001, 1e6, 0.000_001), D::Float(1.0), imported, "factor on the bytes of every message and collective of the file";
+            WaitForCalls "workload.wait_for_calls" KeyKind::Bool, D::Bool(false), |v| v.is(KeyId::WorkloadKind, "flight-recorder"),
+                "ranks wait for each call before they go on, and the durations of calls are taken from the time between them; without it the host makes its calls when it made them";
             ComputeJitter "workload.compute_jitter" stepped(0.0, 1.0, 0.000_001), D::Float(0.0), computes, "standard deviation of a kernel's time over its mean, drawn for every kernel and rank";
             StragglerRanks "workload.straggler_ranks" KeyKind::Text, D::Text(""), |v| computes(v) && v.float(KeyId::StragglerSlowdown) != 1.0, "ranks that compute slower, for example \"0,5,8-15\"";
             StragglerSlowdown "workload.straggler_slowdown" stepped(1.0, 1e6, 0.000_001), D::Float(2.0), |v| computes(v) && v.has(KeyId::StragglerRanks), "factor on their kernels' time";
             Slowdown "workload.slowdown" KeyKind::Text, D::Text("gpu"), overlaps,
                 "how much kernels slow down beside communication: \"gpu\": as the GPU's table says; \"none\"; the path of a .csv of measured slowdowns, or of an XGBoost model in .json";
+            SlowdownScale "workload.slowdown_scale" stepped(0.0, 100.0, 0.000_001), D::Float(1.0), |v| overlaps(v) && !v.is(KeyId::Slowdown, "none"),
+                "factor on the time that kernels lose beside communication by workload.slowdown";
             Analytic "workload.analytic" KeyKind::Text, D::Text("intra"), program,
                 "whose communication is a calibrated cost instead of packets: dimensions such as \"tp,ep\", \"all\", or \"intra\": only what cluster.nvlink leaves inside servers";
             WorkloadClass "workload.class" KeyKind::Text, D::None("the first of transport.classes"), |v| v.has(KeyId::Classes) && !v.is(KeyId::WorkloadKind, "flows"),

@@ -59,10 +59,12 @@ pub enum Source {
         format: ProgramFormat,
         /// Path of the file, or of the folder or prefix that names several.
         path: PathBuf,
-        /// For Chakra and Kineto: number of ranks on which the trace of one rank is repeated.
+        /// For Chakra, Kineto and flight recorders: number of ranks on which the file of one rank is repeated.
         ranks: Option<u32>,
         /// Factor on bytes, millionths.
         bytes_scale_ppm: u64,
+        /// For flight recorders: whether ranks wait for each call.
+        wait_for_calls: bool,
     },
 }
 
@@ -79,6 +81,8 @@ pub enum ProgramFormat {
     Goal,
     /// Traces of PyTorch's profiler.
     Kineto,
+    /// Dumps of PyTorch's flight recorder.
+    FlightRecorder,
     /// The project's own form: ops and their dependencies.
     Dag,
 }
@@ -113,6 +117,8 @@ pub enum OpChoice {
 pub struct Compute {
     /// Value of `workload.compute_scale`, in millionths.
     pub scale_ppm: u64,
+    /// Values of `workload.gemm_scale`, `workload.attention_scale` and `workload.memory_bound_scale`, in millionths.
+    pub class_scales_ppm: [u64; 3],
     /// Standard deviation over the mean, drawn from [`super::Config::jitter_seed`].
     pub jitter_ppm: u64,
     /// Ranks that are slow, ascending, without repeats; empty also if their factor is one.
@@ -121,6 +127,8 @@ pub struct Compute {
     pub straggler_ppm: u64,
     /// Value of `workload.slowdown`.
     pub slowdown: SlowdownChoice,
+    /// Value of `workload.slowdown_scale`, in millionths.
+    pub slowdown_scale_ppm: u64,
 }
 
 /// How kernels slow down beside communication.
@@ -242,6 +250,7 @@ impl ProgramSpec {
             "htsim" => Some(ProgramFormat::Htsim),
             "goal" => Some(ProgramFormat::Goal),
             "kineto" => Some(ProgramFormat::Kineto),
+            "flight-recorder" => Some(ProgramFormat::FlightRecorder),
             "dag" => Some(ProgramFormat::Dag),
             _ => None,
         };
@@ -259,6 +268,7 @@ impl ProgramSpec {
                     path: dir.join(p),
                     ranks,
                     bytes_scale_ppm: scaled(v.float(KeyId::BytesScale), PPM),
+                    wait_for_calls: v.bool(KeyId::WaitForCalls),
                 },
             },
             None if v.is(KeyId::WorkloadKind, "model") => Source::Model(Box::new(Training::new(v, dir)?)),
@@ -330,9 +340,12 @@ impl Compute {
         let stragglers = if straggler_ppm == PPM as u64 { Vec::new() } else { ranks(v.text(KeyId::StragglerRanks))? };
         Ok(Compute {
             scale_ppm: scaled(v.float(KeyId::ComputeScale), PPM),
+            class_scales_ppm: [KeyId::GemmScale, KeyId::AttentionScale, KeyId::MemoryBoundScale]
+                .map(|key| scaled(v.float(key), PPM)),
             jitter_ppm: scaled(v.float(KeyId::ComputeJitter), PPM),
             stragglers,
             straggler_ppm,
+            slowdown_scale_ppm: scaled(v.float(KeyId::SlowdownScale), PPM),
             slowdown: match v.text(KeyId::Slowdown) {
                 "none" => SlowdownChoice::None,
                 "gpu" => SlowdownChoice::Own,

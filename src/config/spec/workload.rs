@@ -49,7 +49,11 @@ pub(super) fn members(pattern: &Pattern, n: u32) -> Result<(), Conflict> {
 pub(super) fn workload(v: &Values, dir: &Path) -> Result<WorkloadSection, Conflict> {
     let bytes = v.int(KeyId::Bytes) as u64;
     let pattern = match (v.text(KeyId::WorkloadKind), v.text(KeyId::Pattern)) {
-        ("model" | "collective" | "simai" | "chakra" | "htsim" | "goal" | "kineto" | "dag" | "inference", _) => {
+        (
+            "model" | "collective" | "simai" | "chakra" | "htsim" | "goal" | "kineto" | "flight-recorder" | "dag"
+            | "inference",
+            _,
+        ) => {
             return ProgramSpec::new(v, dir).map(|p| WorkloadSection::Program(Box::new(p)));
         }
         ("flows", _) => {

@@ -17,7 +17,7 @@ use hyperfold_llm::workload::lower::{self, GraphSize, Lowering, lower, min_size}
 use hyperfold_llm::workload::program::{Dim, OpKind, Phase, Workload};
 use hyperfold_llm::workload::repeat::repeat;
 use hyperfold_llm::workload::tasks::TaskGraph;
-use hyperfold_llm::workload::training::{Cluster, TrainingError, evaluate, generate_with, min_ops};
+use hyperfold_llm::workload::training::{Cluster, KernelScales, TrainingError, evaluate, generate_with, min_ops};
 use hyperfold_network::topology::Network;
 
 use crate::estimates::worked_out::{AskedPeriod, JobSums, RanksWithTasks, WorkedOut, representatives};
@@ -329,7 +329,9 @@ fn cluster(
             gpu.name, gpu.baseline
         ));
     }
-    Ok(Cluster { timing, system, env: env.clone(), slowdown })
+    let [gemm_ppm, attention_ppm, memory_ppm] = program.compute.class_scales_ppm;
+    let scales = KernelScales { gemm_ppm, attention_ppm, memory_ppm, slowdown_ppm: program.compute.slowdown_scale_ppm };
+    Ok(Cluster { timing, system, env: env.clone(), slowdown, scales })
 }
 
 /// Computes a training iteration by closed form: every communication takes its time on an idle cluster, and kernels take their mean times. Returns the
@@ -445,7 +447,8 @@ fn inference(
         Some(kernels) => Arc::new(Timing::new(gpu, Some(kernels)).map_err(SetupError::Gpu)?),
         None => Timing::shared(gpu),
     };
-    let cluster = Cluster { timing, system: target.system, env: env.clone(), slowdown: Slowdown::None };
+    let (slowdown, scales) = (Slowdown::None, KernelScales::NONE);
+    let cluster = Cluster { timing, system: target.system, env: env.clone(), slowdown, scales };
     let Served { workload, job, peak_bytes } =
         serving::served(config, program, asked, target.servers, gpu, &cluster, notes)?;
     Ok(Read { workload, collective: None, peak_bytes: Some(peak_bytes), serving: Some(job) })
@@ -488,8 +491,9 @@ fn read(
                 .map_err(JobError::Training)?;
             Read { workload, collective: None, peak_bytes: Some(memory.peak_bytes()), serving: None }
         }
-        spec::Source::File { format, path, ranks, bytes_scale_ppm } => {
-            let mut workload = file(*format, path, *ranks, net, target.gpu, notes)?;
+        spec::Source::File { format, path, ranks, bytes_scale_ppm, wait_for_calls } => {
+            let given = import::ImportOptions { ranks: *ranks, wait_for_calls: *wait_for_calls, ..Default::default() };
+            let mut workload = file(*format, path, given, net, target.gpu, notes)?;
             scale_bytes(&mut workload, *bytes_scale_ppm);
             workload.check().map_err(JobError::Check)?;
             repeat(&mut workload, program.warmup + program.iterations);
@@ -502,7 +506,7 @@ fn read(
 /// simulation.
 pub fn ranks_needed(program: &spec::ProgramSpec) -> Option<u32> {
     let spec::Source::File { format, path, ranks, .. } = &program.source else { return None };
-    let options = import::ImportOptions { ranks: *ranks, flops_per_s: 1, memory_bytes_per_s: 1 };
+    let options = import::ImportOptions { ranks: *ranks, flops_per_s: 1, memory_bytes_per_s: 1, wait_for_calls: false };
     let workload = read_file(*format, path, &options, &mut Vec::new()).ok()?;
     u32::try_from(workload.ranks.len()).ok()
 }
@@ -524,6 +528,7 @@ fn read_file(
         spec::ProgramFormat::Htsim => import::WorkloadFormat::Htsim,
         spec::ProgramFormat::Goal => import::WorkloadFormat::Goal,
         spec::ProgramFormat::Kineto => import::WorkloadFormat::Kineto,
+        spec::ProgramFormat::FlightRecorder => import::WorkloadFormat::FlightRecorder,
         spec::ProgramFormat::Dag => return Ok(read_dag(path, options.ranks)?),
     };
     let imported = import::read(path, format, options)?;
@@ -534,7 +539,7 @@ fn read_file(
 fn file(
     format: spec::ProgramFormat,
     path: &Path,
-    ranks: Option<u32>,
+    given: import::ImportOptions,
     net: &Network,
     gpu: &Gpu,
     notes: &mut Vec<String>,
@@ -550,7 +555,7 @@ fn file(
         }
         Some(n) if n > gpus => {
             // A file whose own number of ranks is impossible is wrong on any number of GPUs.
-            let own = import::ImportOptions { ranks: None, flops_per_s: 1, memory_bytes_per_s: 1 };
+            let own = import::ImportOptions { ranks: None, flops_per_s: 1, memory_bytes_per_s: 1, ..given };
             read_file(format, path, &own, &mut Vec::new())?;
             notes.push(format!("{described}: all_gpus is {n}, but {gpus} GPUs are there and run it"));
         }
@@ -558,12 +563,13 @@ fn file(
     }
     // A file that leaves the number of ranks open runs on all GPUs; one that does not says how many it needs.
     let options = import::ImportOptions {
-        ranks: ranks.or(if all_gpus.is_some_and(|n| n <= gpus) { None } else { Some(gpus) }),
+        ranks: given.ranks.or(if all_gpus.is_some_and(|n| n <= gpus) { None } else { Some(gpus) }),
         flops_per_s: gpu.peak(Dtype::Bf16),
         memory_bytes_per_s: gpu.memory_bps as u64,
+        ..given
     };
     match read_file(format, path, &options, notes) {
-        Err(JobError::Import(ImportError::Ranks { .. })) if ranks.is_none() => {
+        Err(JobError::Import(ImportError::Ranks { .. })) if given.ranks.is_none() => {
             read_file(format, path, &import::ImportOptions { ranks: None, ..options }, notes)
         }
         read => read,

@@ -2,6 +2,8 @@
 //!
 //! Layer: calibrate. Random choices depend on the seed only, and no result depends on the number of threads.
 
+use std::time::{Duration, Instant};
+
 use rayon::prelude::*;
 
 use super::calibration::{Calibration, FittedParameter, FittedRow, RowErrors, what_got_worse};
@@ -19,6 +21,10 @@ use hyperfold_session::Interrupt;
 
 /// Number of initial candidates per parameter.
 const DESIGN_A_PARAMETER: usize = 12;
+/// Candidates of a local search per parameter, about.
+const STEPS_A_PARAMETER: usize = 40;
+/// A fit that is expected to take longer is told so beforehand.
+const LONG: Duration = Duration::from_secs(60);
 /// Step of a place for slopes: larger than the rounding of values, and small enough to be about linear.
 const SLOPE_STEP: f64 = 0.015;
 /// Places at which a parameter is tried if it changes nothing near the best point.
@@ -80,7 +86,11 @@ pub fn fit(
         )));
     }
     let evaluator = Evaluator::new(sweep, rows, parameters, stop.clone());
+    let began = Instant::now();
     let before = evaluator.as_it_is(settings.threads)?;
+    if let Some(text) = takes_long(began.elapsed(), parameters.len(), settings) {
+        progress(&text);
+    }
     let row_weights = settings.weights.unwrap_or_else(|| RowWeights::usual(rows, &before.times_ns));
     let mut rows = rows.to_vec();
     let weights = weights(row_weights, sweep, &rows, &before.times_ns)?;
@@ -101,6 +111,19 @@ pub fn fit(
     };
     let pool = rayon::ThreadPoolBuilder::new().num_threads(settings.threads).build()?;
     pool.install(|| search.run(before, row_weights, progress))
+}
+
+/// What to tell a user whose fit takes more than a minute. `sweep`: how long the sweep with its own values took. `None`: the fit takes less.
+fn takes_long(sweep: Duration, n_parameters: usize, settings: &FitSettings) -> Option<String> {
+    let candidates = n_parameters * (DESIGN_A_PARAMETER + STEPS_A_PARAMETER * settings.restarts);
+    let expected = sweep * candidates as u32;
+    (expected > LONG).then(|| {
+        format!(
+            "the sweep took {:.1} s, so some {candidates} candidates take about {:.0} minutes, and cross-validation as long again; --set workload.analytic=all may make it shorter, --budget 1m ends it early with the best so far",
+            sweep.as_secs_f64(),
+            (expected.as_secs_f64() / 60.0).ceil()
+        )
+    })
 }
 
 /// Context of a search.
@@ -370,4 +393,19 @@ fn halton(mut n: u64, base: u64) -> f64 {
         n /= base;
     }
     sum
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_fit_of_more_than_a_minute_is_told() {
+        let settings = FitSettings { weights: None, order_weight: 0.0, restarts: 2, folds: 0, seed: 1, threads: 1 };
+        let told = |ms: u64, n_parameters: usize| takes_long(Duration::from_millis(ms), n_parameters, &settings);
+        // 3 keys: 3 x (12 + 2 x 40) candidates.
+        assert_eq!(told(200, 3), None);
+        let text = told(2000, 3).unwrap();
+        assert!(text.starts_with("the sweep took 2.0 s, so some 276 candidates take about 10 minutes"), "{text}");
+    }
 }

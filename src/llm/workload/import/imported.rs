@@ -14,6 +14,8 @@ pub struct ImportOptions {
     pub flops_per_s: u64,
     /// Memory bandwidth in bytes/s for trace nodes that give `tensor_size` and no duration; 0 means that it does not limit anything.
     pub memory_bytes_per_s: u64,
+    /// Whether ranks wait for each call of a flight recorder's dump before they go on.
+    pub wait_for_calls: bool,
 }
 
 /// The result of reading a workload file.

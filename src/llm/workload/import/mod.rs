@@ -7,6 +7,7 @@ pub mod chakra;
 mod check;
 mod error;
 pub(crate) mod et;
+pub mod flight_recorder;
 pub mod goal;
 mod graph;
 pub mod htsim;
@@ -16,8 +17,10 @@ mod limits;
 pub mod simai;
 mod simai_file;
 mod simai_program;
+mod torch;
 pub(crate) mod wire;
 
+use std::io::Read;
 use std::path::Path;
 
 use hyperfold_base::input;
@@ -39,6 +42,22 @@ pub enum WorkloadFormat {
     Goal,
     /// Traces of PyTorch's profiler: a folder, or one `.json` file.
     Kineto,
+    /// Dumps of PyTorch's flight recorder: a folder, or one `.json` file.
+    FlightRecorder,
+}
+
+impl WorkloadFormat {
+    /// Name of the format, as `workload.kind` has it.
+    pub fn name(self) -> &'static str {
+        match self {
+            WorkloadFormat::Simai => "simai",
+            WorkloadFormat::Chakra => "chakra",
+            WorkloadFormat::Htsim => "htsim",
+            WorkloadFormat::Goal => "goal",
+            WorkloadFormat::Kineto => "kineto",
+            WorkloadFormat::FlightRecorder => "flight-recorder",
+        }
+    }
 }
 
 /// Reads a workload file of a known format.
@@ -52,6 +71,7 @@ pub fn read(path: &Path, format: WorkloadFormat, options: &ImportOptions) -> Res
         WorkloadFormat::Htsim => htsim::read(path, options),
         WorkloadFormat::Goal => goal::read(path, options),
         WorkloadFormat::Kineto => kineto::read(path, options),
+        WorkloadFormat::FlightRecorder => flight_recorder::read(path, options),
     }
 }
 
@@ -61,16 +81,17 @@ pub fn guess(path: &Path) -> Option<WorkloadFormat> {
         Some("et") => return Some(WorkloadFormat::Chakra),
         Some("cm") => return Some(WorkloadFormat::Htsim),
         Some("goal") => return Some(WorkloadFormat::Goal),
-        Some("json") => return Some(WorkloadFormat::Kineto),
+        Some("json") => return Some(of_json(path)),
         _ => {}
     }
     if !input::is_file(path) {
         // The path may be the prefix of `.et` files; then no file has that name.
         let has = |files: Result<Vec<_>, ImportError>| files.is_ok_and(|files| !files.is_empty());
-        let is_kineto = || input::is_folder(path) && kineto::files(path).is_ok_and(|files| !files.is_empty());
-        return has(chakra::files(path))
-            .then_some(WorkloadFormat::Chakra)
-            .or_else(|| is_kineto().then_some(WorkloadFormat::Kineto));
+        if has(chakra::files(path)) {
+            return Some(WorkloadFormat::Chakra);
+        }
+        let json = if input::is_folder(path) { torch::files::json_files(path).ok()? } else { Vec::new() };
+        return json.first().map(|file| of_json(file));
     }
     let bytes = input::read(path).ok()?;
     let text = std::str::from_utf8(&bytes).ok()?;
@@ -80,5 +101,16 @@ pub fn guess(path: &Path) -> Option<WorkloadFormat> {
         "num_ranks" => Some(WorkloadFormat::Goal),
         word if simai::KINDS.contains(&word) => Some(WorkloadFormat::Simai),
         _ => None,
+    }
+}
+
+/// The format of a `.json` file: a dump of the flight recorder if it begins as one, else a trace of the profiler.
+fn of_json(path: &Path) -> WorkloadFormat {
+    let mut beginning = Vec::new();
+    let read = input::open(path).and_then(|file| file.take(1 << 16).read_to_end(&mut beginning));
+    if read.is_ok() && flight_recorder::looks_like(&beginning) {
+        WorkloadFormat::FlightRecorder
+    } else {
+        WorkloadFormat::Kineto
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::machine::{CommCost, KernelCost, Machine};
 use super::placement::ServerSpan;
 use crate::collective::{CollectiveOp, CollectiveSystem, Env, MemberPlacement, cost_ps, send_ps};
-use crate::compute::{Dtype, Kernel, KernelFeatures, Slowdown, Timing};
+use crate::compute::{Class, Dtype, Kernel, KernelFeatures, Slowdown, Timing};
 
 /// Equal servers with one type of GPU and one network, whose collectives are NCCL's.
 pub struct Cluster {
@@ -19,6 +19,47 @@ pub struct Cluster {
     pub env: Env,
     /// Slowdown of kernels that run at the same time as communication.
     pub slowdown: Slowdown,
+    /// Factors on times of kernels.
+    pub scales: KernelScales,
+}
+
+/// Factors on times of kernels, in millionths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct KernelScales {
+    /// Factor on matrix products.
+    pub gemm_ppm: u64,
+    /// Factor on fused attention.
+    pub attention_ppm: u64,
+    /// Factor on kernels that memory bounds.
+    pub memory_ppm: u64,
+    /// Factor on what a kernel loses beside communication.
+    pub slowdown_ppm: u64,
+}
+
+impl KernelScales {
+    /// Times as the model of the GPU has them.
+    pub const NONE: KernelScales =
+        KernelScales { gemm_ppm: ONE, attention_ppm: ONE, memory_ppm: ONE, slowdown_ppm: ONE };
+
+    fn of(&self, class: Class) -> u64 {
+        match class {
+            Class::Gemm => self.gemm_ppm,
+            Class::Attention => self.attention_ppm,
+            Class::Memory => self.memory_ppm,
+        }
+    }
+}
+
+/// A factor of one, in millionths.
+const ONE: u64 = 1_000_000;
+
+/// A time in ps, times a factor in millionths.
+fn scaled(ps: u64, ppm: u64) -> u64 {
+    if ppm == ONE {
+        return ps;
+    }
+    let product = u128::from(ps) * u128::from(ppm) / u128::from(ONE);
+    u64::try_from(product).unwrap_or(u64::MAX)
 }
 
 impl Cluster {
@@ -38,11 +79,13 @@ impl Cluster {
 
 impl KernelCost for Cluster {
     fn kernel_ps(&self, kernel: &Kernel) -> u64 {
-        self.timing.in_layer_ps(kernel)
+        scaled(self.timing.in_layer_ps(kernel), self.scales.of(kernel.class()))
     }
 
     fn stretched_ps(&self, kernel: &Kernel, ps: u64, comm_op: CollectiveOp, bytes: u64, ratio: f64) -> u64 {
-        self.slowdown.stretched_ps(ps, ratio, &KernelFeatures::new(&self.timing, kernel, comm_op, bytes))
+        let stretched_ps =
+            self.slowdown.stretched_ps(ps, ratio, &KernelFeatures::new(&self.timing, kernel, comm_op, bytes));
+        ps.saturating_add(scaled(stretched_ps - ps, self.scales.slowdown_ppm))
     }
 }
 

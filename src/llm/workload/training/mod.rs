@@ -18,7 +18,7 @@ mod shard;
 mod sharded;
 mod step;
 
-pub use cluster::Cluster;
+pub use cluster::{Cluster, KernelScales};
 pub use error::TrainingError;
 pub use evaluate::IterationBreakdown;
 pub use job::{evaluate, generate, generate_matched, generate_with, min_ops};

@@ -5,52 +5,7 @@
 use super::events::CommArgs;
 use crate::collective::CollectiveOp;
 use crate::workload::import::MAX_BYTES;
-
-/// Calls by PyTorch's names for them. Those with `None` have no counterpart here.
-const CALLS: [(&str, Option<CallKind>); 34] = [
-    ("allreduce", Some(CallKind::Collective(CollectiveOp::AllReduce))),
-    ("all_reduce", Some(CallKind::Collective(CollectiveOp::AllReduce))),
-    ("allreduce_coalesced", Some(CallKind::Collective(CollectiveOp::AllReduce))),
-    ("allgather", Some(CallKind::Collective(CollectiveOp::AllGather))),
-    ("all_gather", Some(CallKind::Collective(CollectiveOp::AllGather))),
-    ("_allgather_base", Some(CallKind::Collective(CollectiveOp::AllGather))),
-    ("allgather_base", Some(CallKind::Collective(CollectiveOp::AllGather))),
-    ("all_gather_into_tensor", Some(CallKind::Collective(CollectiveOp::AllGather))),
-    ("allgather_into_tensor_coalesced", Some(CallKind::Collective(CollectiveOp::AllGather))),
-    ("allgather_coalesced", Some(CallKind::Collective(CollectiveOp::AllGather))),
-    ("reduce_scatter", Some(CallKind::Collective(CollectiveOp::ReduceScatter))),
-    ("_reduce_scatter_base", Some(CallKind::Collective(CollectiveOp::ReduceScatter))),
-    ("reduce_scatter_base", Some(CallKind::Collective(CollectiveOp::ReduceScatter))),
-    ("reduce_scatter_tensor", Some(CallKind::Collective(CollectiveOp::ReduceScatter))),
-    ("reduce_scatter_tensor_coalesced", Some(CallKind::Collective(CollectiveOp::ReduceScatter))),
-    ("all_to_all", Some(CallKind::Collective(CollectiveOp::AllToAll))),
-    ("alltoall", Some(CallKind::Collective(CollectiveOp::AllToAll))),
-    ("all_to_allv", Some(CallKind::Collective(CollectiveOp::AllToAll))),
-    ("alltoall_base", Some(CallKind::Collective(CollectiveOp::AllToAll))),
-    ("all_to_all_single", Some(CallKind::Collective(CollectiveOp::AllToAll))),
-    ("broadcast", Some(CallKind::Collective(CollectiveOp::Broadcast))),
-    ("_broadcast_oop", Some(CallKind::Collective(CollectiveOp::Broadcast))),
-    ("reduce", Some(CallKind::Collective(CollectiveOp::Reduce))),
-    ("_reduce_oop", Some(CallKind::Collective(CollectiveOp::Reduce))),
-    ("barrier", Some(CallKind::Collective(CollectiveOp::Barrier))),
-    ("send", Some(CallKind::Send)),
-    ("recv", Some(CallKind::Recv)),
-    ("recvanysource", None),
-    ("gather", None),
-    ("scatter", None),
-    ("allgatherv", None),
-    ("reduce_scatterv", None),
-    ("coalesced", None),
-    ("nccl:coalesced", None),
-];
-
-/// Kind of a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallKind {
-    Collective(CollectiveOp),
-    Send,
-    Recv,
-}
+use crate::workload::import::torch::calls::{CallKind, bytes_of_element, kind_of};
 
 /// A call of NCCL.
 #[derive(Clone, Copy, Debug)]
@@ -73,23 +28,12 @@ impl NcclCall {
                     .to_string(),
             );
         };
-        let found = CALLS.iter().find(|(known, _)| *known == name);
-        let kind = match found {
-            Some((_, Some(kind))) => *kind,
-            Some((_, None)) => {
-                return Err(format!(
-                    "`{name}` has no counterpart here; sends and receives, one by one, would be right"
-                ));
-            }
-            None => return Err(format!("`{name}` is no collective that is known")),
-        };
+        let kind = kind_of(name)?;
         if kind == CallKind::Collective(CollectiveOp::Barrier) {
             return Ok(NcclCall { kind, in_bytes: 0, out_bytes: 0, is_uneven: false });
         }
         let dtype = args.dtype.as_deref().unwrap_or_default();
-        let element = element_bytes(dtype).ok_or_else(|| {
-            format!("`{name}` has dtype `{dtype}`, whose size is not known; Float or BFloat16 would be right")
-        })?;
+        let element = bytes_of_element(name, dtype)?;
         let bytes = |elements: Option<u64>, field: &str| {
             let elements = elements.ok_or_else(|| format!("`{name}` has no `{field}`; its size is not known"))?;
             elements
@@ -130,18 +74,4 @@ fn is_uneven(list: &str) -> bool {
     let mut sizes = list.trim_matches(['[', ']']).split(',').map(str::trim).filter(|size| !size.is_empty());
     let first = sizes.next();
     sizes.any(|size| Some(size) != first)
-}
-
-/// Bytes of an element, by PyTorch's name of its type.
-fn element_bytes(dtype: &str) -> Option<u64> {
-    let name = dtype.trim_start_matches("c10::").trim_start_matches("torch.").to_ascii_lowercase();
-    Some(match name.as_str() {
-        "complexdouble" | "complex128" => 16,
-        "double" | "long" | "int64" | "float64" | "uint64" | "complexfloat" | "complex64" => 8,
-        "float" | "int" | "int32" | "float32" | "uint32" => 4,
-        "half" | "bfloat16" | "short" | "float16" | "int16" | "uint16" => 2,
-        "byte" | "char" | "bool" | "uint8" | "int8" => 1,
-        other if other.starts_with("float8") => 1,
-        _ => return None,
-    })
 }

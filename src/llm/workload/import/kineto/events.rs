@@ -7,7 +7,8 @@ use std::fmt;
 use serde::Deserialize;
 use serde::de::{Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
-use crate::workload::import::{ImportError, MAX_PS, MAX_RANKS};
+use crate::workload::import::torch::listed;
+use crate::workload::import::{ImportError, MAX_PS};
 use hyperfold_base::budget::{self, MemoryMeter};
 use hyperfold_base::json_scalar::JsonScalar;
 use hyperfold_base::units::PS_PER_S;
@@ -381,13 +382,4 @@ fn shortened(name: &str) -> String {
 /// A text without the quotes that some versions write around it.
 fn unquoted(text: &str) -> String {
     text.strip_prefix('"').and_then(|t| t.strip_suffix('"')).unwrap_or(text).to_string()
-}
-
-/// The ranks of a list such as `[0, 1, 2]`. `None`: it is no such list, or was shortened.
-pub(super) fn listed(text: &str) -> Option<Vec<u32>> {
-    let inner = text.trim().strip_prefix('[')?.strip_suffix(']')?.trim();
-    if inner.is_empty() {
-        return Some(Vec::new());
-    }
-    inner.split(',').map(|item| item.trim().parse().ok().filter(|rank| *rank < MAX_RANKS)).collect()
 }

@@ -4,10 +4,10 @@
 
 use std::collections::BTreeMap;
 
-use super::events::listed;
 use super::events::{CommArgs, KinetoTrace};
 use super::rank_program::{GroupCall, RankProgram};
 use crate::collective::CollectiveOp;
+use crate::workload::import::torch::listed;
 use crate::workload::import::{ImportError, MAX_RANKS};
 use crate::workload::program::{Dim, Group};
 

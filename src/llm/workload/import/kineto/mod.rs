@@ -5,7 +5,7 @@
 //! | module | content |
 //! |---|---|
 //! | `events` | the JSON: kernels, copies, and waits between streams |
-//! | `files` | which file belongs to which rank |
+//! | `files` | which trace belongs to which rank |
 //! | `calls` | what NCCL's kernels say of their collectives and messages |
 //! | `order` | which kernels wait for which |
 //! | `programs`, `rank_program` | a rank's kernels as a program |
@@ -25,13 +25,12 @@ mod rank_program;
 use std::path::Path;
 
 use super::graph::Ranks;
+use super::torch::files::{in_order, json_files};
 use super::{ImportError, ImportOptions, Imported, MAX_OPS, MAX_RANKS, check};
 use crate::workload::program::{Dim, Group, Workload};
 use hyperfold_base::input;
 use members::ProcessGroups;
 use rank_program::RankProgram;
-
-pub use files::files;
 
 /// Reads traces from a folder or one file. A single trace stands for all ranks of its job if each of its groups has all of them; for `options.ranks` if that is
 /// given.
@@ -40,7 +39,7 @@ pub use files::files;
 /// There is no trace, ranks are missing, a trace is damaged or lacks what a workload needs, or ranks disagree.
 pub fn read(path: &Path, options: &ImportOptions) -> Result<Imported, ImportError> {
     let shown = path.display().to_string();
-    let files = files(path)?;
+    let files = json_files(path)?;
     if files.is_empty() {
         return Err(ImportError::path(
             &shown,
@@ -141,7 +140,7 @@ impl<'a> TraceSet<'a> {
     }
 
     fn each_its_own(&mut self, path: &str, n_ranks: u32) -> Result<(), ImportError> {
-        let mut programs = files::in_order(path, std::mem::take(&mut self.ranks), self.options.ranks)?;
+        let mut programs = in_order(path, std::mem::take(&mut self.ranks), self.options.ranks)?;
         self.groups.agree(&mut programs, &mut self.notes)?;
         self.workload.groups = self.groups.groups(n_ranks)?;
         let mut ranks = Ranks::default();

@@ -2,18 +2,19 @@
 //!
 //! Layer: workload.
 
-use super::calls::{CallKind, NcclCall};
+use super::calls::NcclCall;
 use super::events::{CommArgs, GpuWork, KinetoTrace};
 use super::members::ProcessGroups;
 use super::order::KernelOrder;
 use super::rank_program::{GroupCall, RankProgram, Seen};
 use crate::collective::CollectiveOp;
+use crate::workload::import::torch::{self, calls::CallKind};
 use crate::workload::import::{ImportError, MAX_PS};
 use crate::workload::program::{Dim, NameTable, OpKind, Peer, Phase, Program, Stream};
 use hyperfold_base::units::PS_PER_NS;
 
 /// Most streams with work: as many as a program has, without copies and what has no stream.
-const MAX_STREAMS: usize = 253;
+const MAX_STREAMS: usize = torch::MAX_COMM_STREAMS + 1;
 
 /// Makes the program of a rank.
 ///
@@ -80,10 +81,7 @@ fn streams(work: &[GpuWork], order: &KernelOrder) -> Vec<Stream> {
         busy_ns[order.lane[i] as usize] += w.end_ns - w.begin_ns;
     }
     let computing = (0..busy_ns.len()).rev().max_by_key(|lane| busy_ns[*lane]).unwrap_or(0);
-    // Lanes of communication first, then every other number.
-    let lanes = (0..16).map(|lane| Stream::comm_lane(Dim::Other, lane));
-    let rest = (2..Stream::FREE.0).map(Stream).filter(|s| s.0 % 8 != Stream::comm(Dim::Other).0 % 8 || s.0 > 127);
-    let mut free = lanes.chain(rest);
+    let mut free = torch::comm_streams();
     let stream = |lane| if lane == computing { Stream::COMPUTE } else { free.next().expect("streams were counted") };
     (0..busy_ns.len()).map(stream).collect()
 }
