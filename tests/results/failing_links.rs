@@ -297,3 +297,18 @@ fn failures_at_drawn_times_are_those_of_their_seed() {
     assert_eq!(run("2").0, bytes);
     assert!(drops.iter().all(|&n| n > 0.0) && drops[0] != drops[1] && drops[1] != drops[2], "{drops:?}");
 }
+
+/// A NIC whose timer waits for answers to a queue pair looks again when that one moves away.
+#[test]
+fn flows_that_stay_on_a_port_go_on_when_others_return_from_it() {
+    let sweep = "name = \"return\"\n[base]\ncluster = { gpus = 32, server = \"dgx-h100\" }\n\
+        topology = { kind = \"hpn\", servers_per_pod = 2, planes = 1, uplink_gbps = 100, outages = \"segment0.rail0.tor0 down 4us up 30us\" }\n\
+        workload = { kind = \"flows\", path = \"flows.txt\", start_unit = \"ns\" }\nrouting.reroute_us = 10\n[axes]\n\
+        \"routing.policy\" = [\"spray\", \"round-robin\", \"ecmp\"]\n\"transport.cc\" = [\"none\", \"dcqcn\", \"hpcc\", \"swift\"]\n\
+        \"transport.loss_recovery\" = [\"adapter\", \"ns3\"]\n\"transport.pfc\" = [true, false]\n";
+    let flows = "3\n0 16 3 100 200000 0\n0 16 3 101 200000 0\n0 16 3 102 200000 0\n";
+    let folder = Folder::new(&[("s.toml", sweep), ("flows.txt", flows)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "out", "--engine", "cpu"]);
+    assert_eq!(ran.code, 0, "{}{}", ran.stdout, ran.stderr);
+    assert_eq!(folder.column("out/results.csv", "status").len(), 48);
+}
