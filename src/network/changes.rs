@@ -256,24 +256,24 @@ fn over_other_ports(
     known: &BTreeSet<u32>,
 ) -> Option<FlowPaths> {
     let own = ports_of(flow.paths);
-    let (firsts, lasts) = router.ports_of_hosts(&flow.key);
+    let (leaving, arriving) = router.ports_of_hosts(&flow.key);
     let from = |first: ArcIdx| -> Option<FlowPaths> {
         let between = |&last: &ArcIdx| {
             let found = policy.paths(&router.between(first, last), &flow.key, flow.lane).ok()?;
             (!crosses(&found, known) && ports_of(&found) == (first, last ^ 1)).then_some(found)
         };
-        let found: Vec<FlowPaths> = lasts.iter().filter_map(between).collect();
+        let found: Vec<FlowPaths> = arriving.iter().filter_map(between).collect();
         let shortest = found.iter().map(|paths| paths.data[0].len()).min()?;
         let mut shortest: Vec<FlowPaths> = found.into_iter().filter(|paths| paths.data[0].len() == shortest).collect();
         let place = shortest.iter().position(|paths| ports_of(paths).1 == own.1).unwrap_or(turn % shortest.len());
         Some(shortest.swap_remove(place))
     };
-    if firsts.contains(&own.0)
+    if leaving.contains(&own.0)
         && let Some(found) = from(own.0)
     {
         return Some(found);
     }
-    let mut others: Vec<FlowPaths> = firsts.into_iter().filter(|&first| first != own.0).filter_map(from).collect();
+    let mut others: Vec<FlowPaths> = leaving.into_iter().filter(|&first| first != own.0).filter_map(from).collect();
     match others.len() {
         0 => None,
         n => Some(others.swap_remove(turn % n)),

@@ -63,13 +63,13 @@ impl DrawnTimes {
         })
     }
 
-    /// Times in ps at which it fails and is back. `draws`: words that name what fails, so that each part has times of its own. Returns at most `most` of them.
-    pub fn spans(&self, (seed, entry, part): (u64, u64, u64), most: usize) -> Vec<(u64, u64)> {
+    /// Times in ps at which it fails and is back. `draws`: words that name what fails, so that each part has times of its own. Returns at most `limit` of them.
+    pub fn spans(&self, (seed, entry, part): (u64, u64, u64), limit: usize) -> Vec<(u64, u64)> {
         let of_part = mix(seed, entry, part);
         let draw = |n: u64, mean_ps: u64| scaled(exponential(mix(of_part, n, 27)), mean_ps as f64).max(1);
         let mut spans = Vec::new();
         let mut up_ps = 0u64;
-        while spans.len() < most {
+        while spans.len() < limit {
             let n = 2 * spans.len() as u64;
             let down_ps = up_ps.saturating_add(draw(n, self.mtbf_ps));
             if down_ps >= self.until_ps {

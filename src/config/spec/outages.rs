@@ -25,7 +25,7 @@ pub struct OutageText {
 /// When something fails and comes back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutageTimes {
-    /// Once.
+    /// It fails at most once, at given times.
     Given {
         /// Time at which it fails, in ps; `None`: before the experiment begins.
         down_ps: Option<u64>,
