@@ -257,7 +257,8 @@ fn soak_ten_thousand_small_experiments_cost_little() {
     // instructions.
     assert!(cost_ms < 4.0, "{cost_ms} ms of processor time an experiment");
 
-    // Nothing is simulated again. What is left, expanding, planning and writing every file, is about a third of such a run, and machines differ. The case `resume` of scripts/ledger.py counts instructions.
+    // Nothing is simulated again. What is left, expanding, planning and writing every file, is about a third of such a run, and machines differ. The case
+    // `resume` of scripts/ledger.py counts instructions.
     let before = children_cpu_s();
     assert_eq!(run(&folder, "o", &["--quiet", "--resume"]).code, 0);
     let again_ms = (children_cpu_s() - before) / 10_000.0 * 1e3;
