@@ -113,7 +113,8 @@ pub enum PortFailover {
 /// Works out the changes that `outages` bring. Paths avoid a link from `reroute_ps` after it failed until `reroute_ps` after it came back.
 ///
 /// A flow whose own paths cross no link that is known to be down takes these. Any other takes what `policy` chooses on the network without those links, if
-/// that runs between the same two NICs, or if its `failover` is on. Ports that work again by then are not left. Links that fail before the beginning and do not come back change nothing.
+/// that runs between the same two NICs, or if its `failover` is on. Ports that work again by then are not left. Links that fail before the beginning and do not
+/// come back change nothing.
 pub fn changes_of(
     net: &Network,
     outages: &[Outage],
@@ -159,7 +160,7 @@ pub fn changes_of(
         let is_down = |span: &&DownSpan| span.down_ps <= time_ps && span.up_ps.is_none_or(|up| time_ps < up);
         let down: BTreeSet<u32> = spans.iter().filter(is_down).map(|span| span.link).collect();
         for (flow, routed) in flows.iter().enumerate() {
-            let stays = current[flow].as_ref().is_none_or(|now| ports_of(now) == ports_of(routed.paths));
+            let stays = current[flow].as_ref().is_none_or(|now| now.ports() == routed.paths.ports());
             let wanted = match around(&router, policy, (routed, turns[flow]), (&known, &down), stays) {
                 Ok(paths) => paths,
                 Err(NoWay { has_other_ports }) => {
@@ -191,7 +192,7 @@ pub fn begin_where_moved(starts_ps: &[u64], paths: &mut [FlowPaths], changes: &m
             moved.insert(*flow, paths.clone());
         }
     }
-    moved.retain(|flow, later| ports_of(later) != ports_of(&paths[*flow]));
+    moved.retain(|flow, later| later.ports() != paths[*flow].ports());
     changes.retain(|timed| match &timed.change {
         NetworkChange::NewPaths { flow, .. } => !moved.contains_key(flow) || timed.time_ps > starts_ps[*flow],
         _ => true,
@@ -209,7 +210,7 @@ struct NoWay {
 fn turns(flows: &[RoutedFlow<'_>]) -> Vec<usize> {
     let mut n: BTreeMap<ArcIdx, usize> = BTreeMap::new();
     let turn = |flow: &RoutedFlow<'_>| {
-        let count = n.entry(ports_of(flow.paths).0).or_default();
+        let count = n.entry(flow.paths.ports().0).or_default();
         *count += 1;
         *count - 1
     };
@@ -225,11 +226,11 @@ fn around(
     stays: bool,
 ) -> Result<Option<FlowPaths>, NoWay> {
     let moves = flow.failover == PortFailover::On;
-    if !crosses(flow.paths, known) && (moves || ports_of(flow.paths) == ports_of(flow.first)) {
+    if !crosses(flow.paths, known) && (moves || flow.paths.ports() == flow.first.ports()) {
         return Ok(None);
     }
     let found = policy.paths(router, &flow.key, flow.lane).ok().filter(|found| !crosses(found, known));
-    if let Some(found) = found.filter(|found| ports_of(found) == ports_of(flow.first)) {
+    if let Some(found) = found.filter(|found| found.ports() == flow.first.ports()) {
         return Ok(Some(found));
     }
     // Its own ports are back before routing has noticed that they were gone.
@@ -242,11 +243,6 @@ fn around(
     }
 }
 
-/// The directions of links on which a flow's data and its acknowledgements leave their hosts.
-fn ports_of(paths: &FlowPaths) -> (ArcIdx, ArcIdx) {
-    (paths.data[0][0], paths.ack[0][0])
-}
-
 /// Paths of a flow over whichever ports of its hosts have one. The sender keeps its port if a path leads on from there; else its flows take the others in turn.
 /// Of all ports of the receiver, that with the shortest path is taken: its own one if that is among them, else in turn.
 fn over_other_ports(
@@ -255,17 +251,17 @@ fn over_other_ports(
     (flow, turn): (&RoutedFlow<'_>, usize),
     known: &BTreeSet<u32>,
 ) -> Option<FlowPaths> {
-    let own = ports_of(flow.paths);
+    let own = flow.paths.ports();
     let (leaving, arriving) = router.ports_of_hosts(&flow.key);
     let from = |first: ArcIdx| -> Option<FlowPaths> {
         let between = |&last: &ArcIdx| {
             let found = policy.paths(&router.between(first, last), &flow.key, flow.lane).ok()?;
-            (!crosses(&found, known) && ports_of(&found) == (first, last ^ 1)).then_some(found)
+            (!crosses(&found, known) && found.ports() == (first, last ^ 1)).then_some(found)
         };
         let found: Vec<FlowPaths> = arriving.iter().filter_map(between).collect();
         let shortest = found.iter().map(|paths| paths.data[0].len()).min()?;
         let mut shortest: Vec<FlowPaths> = found.into_iter().filter(|paths| paths.data[0].len() == shortest).collect();
-        let place = shortest.iter().position(|paths| ports_of(paths).1 == own.1).unwrap_or(turn % shortest.len());
+        let place = shortest.iter().position(|paths| paths.ports().1 == own.1).unwrap_or(turn % shortest.len());
         Some(shortest.swap_remove(place))
     };
     if leaving.contains(&own.0)

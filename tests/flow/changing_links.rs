@@ -129,3 +129,20 @@ fn many_flows_that_begin_at_once_on_fast_links_are_no_overflow() {
         assert!(out.makespan_ps > 0, "{op}");
     }
 }
+
+/// A failure never makes a collective faster, and the later it comes the less it costs: what it takes beside its transmission is that of the healthy network.
+#[test]
+fn joined_queue_pairs_that_move_to_another_port_lose_time() {
+    let took = |outages: &str| {
+        let out = simulate(&format!(
+            "base.cluster = {{ gpus = 64, server = \"dgx-h100\" }}\n\
+             base.topology = {{ kind = \"hpn\", servers_per_pod = 4, outages = {outages} }}\nbase.routing.reroute_us = 20\n\
+             base.fidelity.join = \"collectives\"\n\
+             base.workload = {{ kind = \"collective\", op = \"all-reduce\", bytes = 16000000, algorithm = \"ring\" }}"
+        ));
+        out.makespan_ps as f64 / 1e6
+    };
+    let healthy = took("\"\"");
+    let [early, later] = [10, 50].map(|us| took(&format!("\"segment0.rail0.tor0 down {us}us\"")));
+    assert!(early > later && later > healthy + 20.0, "{healthy} healthy, {early} and {later} us");
+}

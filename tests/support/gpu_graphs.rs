@@ -10,6 +10,7 @@ use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGr
 use hyperfold_network::transport::Cc;
 
 use super::random::{self, CHANGES, CONTROLS, Rng, SELECTIVE, SLOW, SWIFT};
+use super::random_changes;
 use super::{Case, engine};
 
 const US: u64 = 1_000_000;
@@ -73,7 +74,7 @@ pub fn case_of(seed: u64, cc: Cc, shape: usize) -> Graph {
     // Changes of its flows alone are none of the graph.
     case.changes.clear();
     if (CHANGES..SLOW).contains(&seed) {
-        random::break_links(&mut rng, &mut case);
+        random_changes::break_links(&mut rng, &mut case);
     }
     let release_ps = rng.pick(&[300_000, US, 5 * US]);
     let fresh_qp = rng.chance(50);

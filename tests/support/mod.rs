@@ -17,6 +17,7 @@ pub mod graphs;
 pub mod inputs;
 pub mod program;
 pub mod random;
+pub mod random_changes;
 pub mod random_tasks;
 pub mod small;
 pub mod soak;

@@ -9,6 +9,7 @@ use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
 use super::random::{self, ADAPTIVE, CHANGES, CLASSES, CONTROLS, IMPAIRED, Rng, SELECTIVE, SLOW, SWIFT, UEC};
+use super::random_changes;
 use super::tasks::{TaskCase, queue_pair};
 
 /// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it. From [`CHANGES`] on links fail; from [`SLOW`] on some are slow, and a few fail. From [`CLASSES`] on there are traffic classes; from
@@ -32,7 +33,7 @@ pub fn case(first_seed: u64) -> TaskCase {
         second_nics(&mut rng, &mut network);
     }
     if (SLOW..UEC).contains(&seed) || seed >= UEC && rng.chance(30) {
-        network.slow_arcs = random::slow_arcs(&mut rng, &network);
+        network.slow_arcs = random_changes::slow_arcs(&mut rng, &network);
     }
     if rng.chance(25) {
         // Two ranks a host, in this order.
@@ -90,10 +91,10 @@ pub fn case(first_seed: u64) -> TaskCase {
     let release_ps = rng.pick(&[200_000, 1_000_000, 333_333]);
     let fresh_qp = rng.chance(40);
     if (CHANGES..SLOW).contains(&seed) || seed >= SLOW && rng.chance(20) {
-        random::break_links(&mut rng, &mut case);
+        random_changes::break_links(&mut rng, &mut case);
     }
     if is_impaired {
-        random::impair_links(&mut rng, &mut case);
+        random_changes::impair_links(&mut rng, &mut case);
     }
     TaskCase { case, graph, first_qp, release_ps, fresh_qp }
 }

@@ -67,7 +67,8 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     nics(&mut t, case, &ends);
     switches(&mut t, case, &ends, &rates)?;
     let mut choices = PathChoices::new(case.transport.weighs_ports);
-    let flow_rows = flows(&mut t, case, &ends, &mut choices)?;
+    let moves = moves_to(case, &ends);
+    let flow_rows = flows(&mut t, case, &ends, &moves, &mut choices)?;
     if let Some(g) = case.graph {
         let owners = owners(net, &ends);
         let (qp_rows, exp_id) = (&flow_rows[g.first_qp..], case.options.exp_id);
@@ -109,7 +110,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
         t.ints = vec![IntVec { hop: [0; 5] }; t.flow_tx.len()];
     }
     t.exps[0].mask_words = mask_words;
-    let fill = first_pools(&mut t, case, &ends, step);
+    let fill = first_pools(&mut t, case, &moves, step);
     let packets: u64 = fill.iter().map(|&n| u64::from(n)).sum();
     // With telemetry each packet has a vector too.
     let telemetry = if t.ints.is_empty() { 0 } else { size_of::<IntVec>() };
@@ -344,6 +345,7 @@ fn flows(
     t: &mut OwnedTables,
     case: &PacketCase,
     ends: &Ends,
+    moves: &[u32],
     choices: &mut PathChoices,
 ) -> Result<Vec<FlowIdx>, BuildError> {
     let n = case.flows.len();
@@ -363,10 +365,9 @@ fn flows(
     let mut sorted: Vec<u32> = (0..n as u32).collect();
     sorted.sort_by_key(|&i| (nic_src[i as usize], case.flows[i as usize].start_ps, case.flows[i as usize].id));
     let mut rows = vec![FlowIdx(0); n];
-    let moves = moves_to(case);
     let mut last_nic = NicIdx(0);
     for &i in &sorted {
-        add_places(t, ends, &moves, (last_nic, nic_src[i as usize]));
+        add_places(t, moves, (last_nic, nic_src[i as usize]));
         last_nic = nic_src[i as usize];
         let row = t.flow_tx.len();
         let (f, p, w) = (&case.flows[i as usize], &case.paths[i as usize], &case.rtt[i as usize]);
@@ -419,19 +420,19 @@ fn flows(
             ..FlowRx::zeroed()
         });
     }
-    add_places(t, ends, &moves, (last_nic, NicIdx(ends.n_nics)));
+    add_places(t, moves, (last_nic, NicIdx(ends.n_nics)));
     t.order = vec![FlowIdx::NONE; t.flow_tx.len()];
     Ok(rows)
 }
 
 /// Adds rows for the queue pairs that move to NICs from the first of `nics` on, up to the one before the second. They hold nothing: each is a place in the order
 /// of its NIC, which has as many as there are rows.
-fn add_places(t: &mut OwnedTables, ends: &Ends, moves: &BTreeMap<ArcIdx, u32>, nics: (NicIdx, NicIdx)) {
+fn add_places(t: &mut OwnedTables, moves: &[u32], nics: (NicIdx, NicIdx)) {
     if moves.is_empty() {
         return;
     }
     for nic in (nics.0.0..nics.1.0).map(NicIdx) {
-        let n = moves.get(&ends.arcs[nic.usize()]).copied().unwrap_or(0);
+        let n = moves[nic.usize()];
         if n > 0 && t.nics[nic].flow_n == 0 {
             t.nics[nic].flow_first = FlowIdx::new(t.flow_tx.len());
         }
@@ -464,7 +465,7 @@ fn add_places(t: &mut OwnedTables, ends: &Ends, moves: &BTreeMap<ArcIdx, u32>, n
 }
 
 /// Sets the most packets that each NIC can need in a step, and returns how many records each starts with.
-fn first_pools(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, step: u64) -> Vec<u32> {
+fn first_pools(t: &mut OwnedTables, case: &PacketCase, moves: &[u32], step: u64) -> Vec<u32> {
     let tr = case.transport;
     let mut fill = Vec::with_capacity(t.nics.len());
     // Messages and their packets, by NIC, as (messages, packets).
@@ -473,9 +474,8 @@ fn first_pools(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, step: u64) -
         let sums = &mut messages[task.owner.usize()];
         *sums = (sums.0 + 1, sums.1 + task.bytes.div_ceil(tr.payload as u64));
     }
-    let moves = moves_to(case);
     for (i, (nic, messages)) in t.nics.iter_mut().zip(messages).enumerate() {
-        let moved = ends.arcs.get(i).and_then(|arc| moves.get(arc)).copied().unwrap_or(0);
+        let moved = moves.get(i).copied().unwrap_or(0);
         // A grant takes a record too.
         let grants = tr.credit.map_or(0, |credit| step / credit.gap_ps(nic.tx_full).max(1) + 2) as u32;
         if nic.flow_n + moved == 0 {

@@ -8,7 +8,6 @@ use hyperfold_base::budget;
 use hyperfold_base::units::{BPS_PER_MBPS, tx_ps};
 use hyperfold_columns::{FlowIdx, LOSS_WORDS, OwnedTables, RateColumns, TableChange, loss};
 use hyperfold_network::changes::{NetworkChange, TimedChange};
-use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::ArcIdx;
 use hyperfold_network::transport::Transport;
 
@@ -56,24 +55,19 @@ pub(super) fn changes(
     }
 }
 
-/// The directions of links on which a flow's data and its answers leave their hosts.
-fn ports(paths: &FlowPaths) -> (ArcIdx, ArcIdx) {
-    (paths.data[0][0], paths.ack[0][0])
-}
-
-/// Numbers of queue pairs that move to each NIC while an experiment of packets runs, by the direction of its link.
-pub(super) fn moves_to(case: &PacketCase) -> BTreeMap<ArcIdx, u32> {
-    let packets = !case.options.flow_level;
-    let moves = case.changes.iter().filter(|_| packets).filter_map(|timed| match &timed.change {
-        NetworkChange::NewPaths { flow, paths } if ports(paths).0 != ports(&case.paths[*flow]).0 => {
-            Some((ports(paths).0, *flow))
-        }
+/// For each NIC the number of queue pairs that move there while an experiment of packets runs; empty if none does.
+pub(super) fn moves_to(case: &PacketCase, ends: &Ends) -> Vec<u32> {
+    if case.options.flow_level {
+        return Vec::new();
+    }
+    let moves = case.changes.iter().filter_map(|timed| match &timed.change {
+        NetworkChange::NewPaths { flow, paths } => Some((paths.ports().0, *flow)),
         _ => None,
     });
-    let moves: BTreeSet<(ArcIdx, usize)> = moves.collect();
-    let mut counts = BTreeMap::new();
+    let moves: BTreeSet<(ArcIdx, usize)> = moves.filter(|&(arc, flow)| arc != case.paths[flow].ports().0).collect();
+    let mut counts = vec![0; if moves.is_empty() { 0 } else { ends.n_nics as usize }];
     for (arc, _) in moves {
-        *counts.entry(arc).or_default() += 1;
+        counts[ends.end_of_arc[arc as usize].usize()] += 1;
     }
     counts
 }

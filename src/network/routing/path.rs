@@ -13,3 +13,10 @@ pub struct FlowPaths {
     /// Paths of the answers, by the same rule.
     pub ack: Vec<Vec<ArcIdx>>,
 }
+
+impl FlowPaths {
+    /// The directions of links on which data and their answers leave their hosts. PRECONDITION: there are paths.
+    pub fn ports(&self) -> (ArcIdx, ArcIdx) {
+        (self.data[0][0], self.ack[0][0])
+    }
+}
