@@ -44,11 +44,11 @@ macro_rules! every_table {
                 /// The parts of packet records that every hop uses; free records included.
                 packets: Packet, packet_base x 1 of packet_len, as ("packets", "Packet", "packet_base"), written by [plan, forward, forward_joint, nic, advance];
                 /// The parts of each packet that are used less often.
-                details: PacketDetails, packet_base x 1 of packet_len, as ("details", "PacketDetails", "packet_base"), written by [forward, forward_joint, nic];
+                details: PacketDetails, packet_base x 1 of packet_len, as ("details", "PacketDetails", "packet_base"), written by [forward, forward_joint, nic, advance];
                 /// INT telemetry of packets and queue pairs; empty unless congestion control reads telemetry.
                 ints: IntVec, int_base x 1 of int_len, as ("ints", "IntVec", "int_base"), written by [forward, forward_joint, nic];
                 /// Packets on their way to each link end.
-                wires: Wire, end_base x 1 of end_len, as ("wires", "Wire", "wire_base"), written by [plan, forward, forward_joint, nic];
+                wires: Wire, end_base x 1 of end_len, as ("wires", "Wire", "wire_base"), written by [plan, forward, forward_joint, nic, advance];
                 /// Two clocks per link end, in ps. For each experiment first the arrival time of the head of every wire, then every row's own next
                 /// event.
                 clocks: u64, end_base x 2 of end_len, as ("clocks", "u64", "clock_base"), written by [plan, forward, forward_joint, nic, analytical];

@@ -102,7 +102,7 @@ fn a_device_with_few_bindings_is_refused() {
     let (device, queue, limits) = gpu::open();
     let few = wgpu::Limits { max_storage_buffers_per_shader_stage: 8, ..limits };
     let error = GpuEngine::new(device, queue, &few).unwrap_err();
-    assert_eq!(error, RunError::TooFewBindings { found: 8, needed: 24 });
+    assert_eq!(error, RunError::TooFewBindings { found: 8, needed: 25 });
 }
 
 #[test]
