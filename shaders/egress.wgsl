@@ -16,6 +16,16 @@ fn completion_time() -> u64 {
     return select(NEVER, held.busy_until, held.busy != 0u && work);
 }
 
+// `completion_time` of `port`, which is not held.
+fn completion_in_row(port: u32) -> u64 {
+    let row = port_base + port;
+    if ports[row].busy == 0u {
+        return NEVER;
+    }
+    let work = ports[row].frame_head != NONE || (ports[row].q_head != NONE && ports[row].paused == 0u);
+    return select(NEVER, ports[row].busy_until, work);
+}
+
 // The end of the port's transmission as an event.
 fn transmission_end(port: u32) -> EventKey {
     return EventKey(held.busy_until, ports[port_base + port].busy_d, EVENT_COMPLETION, port);
@@ -285,8 +295,8 @@ fn drop_packet(port: u32, p: u32) {
     return_later(port, p);
 }
 
-// A pause or resume frame reaches the port from its peer. Returns whether the caller must start the next transmission: the caller
-// does it, so that the code of a transmission is in each kernel once.
+// A pause or resume frame reaches the port from its peer. Returns whether the port may go on: the caller asks if it is idle and starts the next transmission, so
+// that the code of both is in each kernel once.
 fn on_frame(port: u32, p: u32, event: EventKey) -> bool {
     let meta_word = packets[packet_base + p].meta_;
     let resume = (meta_word & META_RESUME) != 0u;
@@ -301,10 +311,7 @@ fn on_frame(port: u32, p: u32, event: EventKey) -> bool {
     }
     pause_ps[wire_base + exp_nic_len + port] += select(0lu - event.t, event.t, resume);
     return_later(port, p);
-    if !resume {
-        return false;
-    }
-    return idle(port, event);
+    return resume;
 }
 
 // Keeps a record until `advance` returns it to its owner.

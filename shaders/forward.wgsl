@@ -14,31 +14,35 @@ fn gather(port: u32) -> u32 {
         levels[level] = NONE;
     }
     var top = 0u;
-    for (var w = 0u; w < words; w++) {
-        let word = request_word(port, w * 32u);
-        var bits = atomicLoad(&shared_words[word]);
-        atomicStore(&shared_words[word], 0u);
+    var list = NONE;
+    // Behind the last word, the lists of all levels are merged.
+    for (var w = 0u; w <= words; w++) {
+        let is_last = w == words;
+        var bits = 1u;
+        if !is_last {
+            let word = request_word(port, w * 32u);
+            bits = atomicLoad(&shared_words[word]);
+            atomicStore(&shared_words[word], 0u);
+        }
         while bits != 0u {
-            let ingress = w * 32u + countTrailingZeros(bits);
+            list = NONE;
+            if !is_last {
+                list = plans[plan_first + (w * 32u + countTrailingZeros(bits)) * port_n + local].head;
+            }
             bits &= bits - 1u;
-            var list = plans[plan_first + ingress * port_n + local].head;
             var level = 0u;
-            while levels[level] != NONE {
-                list = merge(levels[level], list);
-                levels[level] = NONE;
+            while select(levels[level] != NONE, level <= top, is_last) {
+                if levels[level] != NONE {
+                    list = merge(levels[level], list);
+                    levels[level] = NONE;
+                }
                 level += 1u;
             }
             levels[level] = list;
             top = max(top, level);
         }
     }
-    var all_arrivals = NONE;
-    for (var level = 0u; level <= top; level++) {
-        if levels[level] != NONE {
-            all_arrivals = merge(levels[level], all_arrivals);
-        }
-    }
-    return all_arrivals;
+    return list;
 }
 
 // What can happen at a port.
@@ -125,7 +129,8 @@ fn forward(port: u32, end: u64) {
         }
         let first = first_port_event(port, list, arrival, completes, frame);
         let next = first.key;
-        var start = true;
+        // Whether the port's transmitter is to be asked if it is free.
+        var asks = true;
         if first.what == AT_ARRIVAL {
             let p = list;
             let wire = arrival.meta_ & META_WIRE_MASK;
@@ -139,14 +144,13 @@ fn forward(port: u32, end: u64) {
             } else {
                 enqueue(port, p, wire, next.t);
             }
-            start = idle(port, next);
         } else if first.what == AT_FRAME {
             let p = held.in_frames;
             held.in_frames = packets[packet_base + p].next;
             frame = arrival_time(held.in_frames);
-            start = on_frame(port, p, next);
+            asks = on_frame(port, p, next);
         }
-        if start {
+        if first.what == AT_COMPLETION || (asks && idle(port, next)) {
             start_next(port, next, false);
         }
     }

@@ -2,9 +2,8 @@
 // ports in time order, because a departure at one port can release, pause, resume or drop at another at the same instant, and because packets choose among
 // ports.
 
-// Stores the time of the next event at `port` in the port's own clock.
+// Stores the time of the next event at the held `port` in the port's own clock.
 fn note_next(port: u32) {
-    hold(port);
     let arrival = min(arrival_time(ports[port_base + port].merged), arrival_time(held.in_frames));
     clocks[own_clock(port)] = min(completion_time(), arrival);
 }
@@ -61,13 +60,16 @@ fn forward_joint(s: u32, end: u64) {
     let port_first = switches[sw].port_first;
     let port_end = port_first + switches[sw].port_n;
     for (var port = port_first; port < port_end; port++) {
+        let row = port_base + port;
         if has_port_queues() {
-            atomicAdd(&shared_words[ingress_word(port)], ports[port_base + port].arr_bytes);
+            atomicAdd(&shared_words[ingress_word(port)], ports[row].arr_bytes);
         }
-        ports[port_base + port].merged = gather(port);
-        ports[port_base + port].arr_bytes = 0u;
-        ports[port_base + port].arr_n = 0u;
-        note_next(port);
+        let list = gather(port);
+        ports[row].merged = list;
+        ports[row].arr_bytes = 0u;
+        ports[row].arr_n = 0u;
+        let arrival = min(arrival_time(list), arrival_time(ports[row].in_frames));
+        clocks[own_clock(port)] = min(completion_in_row(port), arrival);
     }
     if has_classes() {
         sum_classes(port_first, port_end);
@@ -80,66 +82,69 @@ fn forward_joint(s: u32, end: u64) {
         if next.t >= end {
             break;
         }
+        let is_arrival = first.what == AT_ARRIVAL;
         var which = first.port;
-        var start = first.what == AT_COMPLETION;
-        pause_port = NONE;
-        resume_port = NONE;
-        if first.what == AT_ARRIVAL {
-            let p = ports[port_base + which].merged;
+        // The port that an arrival was listed for, if the packet goes on by another.
+        var not_taken = NONE;
+        var p = NONE;
+        if is_arrival {
+            p = ports[port_base + which].merged;
             ports[port_base + which].merged = packets[packet_base + p].next;
             if is_adaptive() {
-                let chosen = choose(which, p, next.t);
-                note_next(which);
-                which = chosen;
+                which = choose(first.port, p, next.t);
+                not_taken = select(NONE, first.port, which != first.port);
             }
+        }
+        pause_port = NONE;
+        resume_port = NONE;
+        hold(which);
+        // Whether the port's transmitter is to be asked if it is free.
+        var asks = true;
+        if is_arrival {
             let ingress = packets[packet_base + p].in_port;
             let wire = packets[packet_base + p].meta_ & META_WIRE_MASK;
             if has_port_queues() {
-                hold(which);
                 join(which, p, wire, next.t);
             } else if has_classes() {
                 let class_ = class_of(packets[packet_base + p].meta_);
-                if !admit_class(ingress, class_, wire) {
-                    drop_packet(which, p);
-                    note_next(which);
-                    continue;
+                asks = admit_class(ingress, class_, wire);
+                if asks {
+                    charge_class(ingress, class_, wire);
+                    enqueue_class(which, p, wire, next.t);
                 }
-                charge_class(ingress, class_, wire);
-                hold(which);
-                enqueue_class(which, p, wire, next.t);
             } else {
-                if !admit(ingress, wire) {
-                    drop_packet(which, p);
-                    note_next(which);
-                    continue;
+                asks = admit(ingress, wire);
+                if asks {
+                    charge(ingress, wire);
+                    enqueue(which, p, wire, next.t);
                 }
-                charge(ingress, wire);
-                hold(which);
-                enqueue(which, p, wire, next.t);
+            }
+            if !asks {
+                drop_packet(which, p);
             }
         } else if first.what == AT_FRAME {
-            hold(which);
-            let p = held.in_frames;
-            held.in_frames = packets[packet_base + p].next;
-            start = on_frame(which, p, next);
+            let frame = held.in_frames;
+            held.in_frames = packets[packet_base + frame].next;
+            asks = on_frame(which, frame, next);
         }
-        // The pause frame that the charge has queued, then the port itself, then the resume frame that its departure has queued.
-        for (var turn = 0u; turn < 3u; turn++) {
+        // The pause frame that the charge has queued, then the port itself, then the resume frame that its departure has queued. Last comes the port that was
+        // not taken, where nothing starts.
+        for (var turn = 0u; turn < 4u; turn++) {
             var port = which;
             if turn == 0u {
                 port = pause_port;
             } else if turn == 2u {
                 port = resume_port;
+            } else if turn == 3u {
+                port = not_taken;
             }
             if port == NONE {
                 continue;
             }
             hold(port);
-            if turn != 1u || first.what == AT_ARRIVAL {
-                start = idle(port, next);
-                if turn != 1u {
-                    start = start && held.frame_head != NONE;
-                }
+            var start = turn == 1u && first.what == AT_COMPLETION;
+            if !start && turn != 3u && (turn != 1u || asks) {
+                start = idle(port, next) && (turn == 1u || held.frame_head != NONE);
             }
             if start {
                 start_next(port, next, !has_port_queues());
@@ -147,11 +152,10 @@ fn forward_joint(s: u32, end: u64) {
             note_next(port);
         }
     }
-    for (var port = port_first; port < port_end; port++) {
-        hold(port);
-        clocks[own_clock(port)] = completion_time();
-    }
     let_go();
+    for (var port = port_first; port < port_end; port++) {
+        clocks[own_clock(port)] = completion_in_row(port);
+    }
 }
 
 // `forward_joint` for a row: at switches that are not independent.

@@ -51,7 +51,7 @@ macro_rules! every_table {
                 wires: Wire, end_base x 1 of end_len, as ("wires", "Wire", "wire_base"), written by [plan, forward, forward_joint, nic, advance];
                 /// Two clocks per link end, in ps. For each experiment first the arrival time of the head of every wire, then every row's own next
                 /// event.
-                clocks: u64, end_base x 2 of end_len, as ("clocks", "u64", "clock_base"), written by [plan, forward, forward_joint, nic, analytical];
+                clocks: u64, end_base x 2 of end_len, as ("clocks", "u64", "clock_base"), written by [plan, forward, forward_joint, nic, analytical, advance];
                 /// Paused time of each link end, in ps: the times at which its pauses ended, less those at which they began, modulo 2^64.
                 pause_ps: u64, end_base x 1 of end_len, as ("pause_ps", "u64", "wire_base"), written by [forward, forward_joint, nic];
                 /// Words that several rows add to in one system, always by commutative operations.

@@ -5,6 +5,7 @@ use naga::valid::{Capabilities, ValidationFlags, Validator};
 
 use crate::compile::compile;
 use crate::error::{CompileError, Fault};
+use crate::instructions::Instruction;
 use crate::invocation::{Invocation, InvocationStop};
 use crate::memory::{KernelCounts, Memory, Race, Running};
 use crate::program::CompiledKernel;
@@ -103,6 +104,23 @@ impl ComputeKernel {
     /// Number of instructions, which says how much code there is.
     pub fn n_instructions(&self) -> usize {
         self.program.instructions.len()
+    }
+
+    /// Number of instructions when every call is replaced by the function's own code, as compilers for GPUs do. It says how long compiling takes.
+    pub fn n_inlined_instructions(&self) -> usize {
+        let CompiledKernel { instructions, starts, .. } = &self.program;
+        let ends = starts.iter().skip(1).map(|start| *start as usize).chain([instructions.len()]);
+        let mut inlined: Vec<usize> = Vec::with_capacity(starts.len());
+        // Functions come before those that call them.
+        for (start, end) in starts.iter().zip(ends) {
+            let code = &instructions[*start as usize..end];
+            let callees = code.iter().map(|instruction| match instruction {
+                Instruction::Call { function } => inlined[*function as usize],
+                _ => 0,
+            });
+            inlined.push(code.len() + callees.sum::<usize>());
+        }
+        inlined.last().copied().unwrap_or(0)
     }
 
     /// Executes the kernel over `buffers`, which are words of 32 bits in the order of [`ComputeKernel::bindings`].

@@ -174,3 +174,22 @@ fn what_is_unknown_is_refused() {
         Fault::Buffers { given: 0, bindings: 2 }
     );
 }
+
+#[test]
+fn inlined_code_counts_a_function_for_each_call() {
+    let kernel = |calls: &str| {
+        let text = format!(
+            "@group(0) @binding(0) var<storage, read_write> out: array<u32>;\n\
+             fn inner(x: u32) -> u32 {{ return (x * 3u) ^ out[1]; }}\nfn outer(x: u32) -> u32 {{ return inner(x) + inner(x + 1u); }}\n\
+             @compute @workgroup_size(1) fn main() {{ {calls} }}"
+        );
+        let kernel = ComputeKernel::new(&text, "main").unwrap_or_else(|e| panic!("{e}"));
+        (kernel.n_instructions(), kernel.n_inlined_instructions())
+    };
+    let (alone, inlined_alone) = kernel("out[0] = 1u;");
+    assert_eq!(alone, inlined_alone);
+    let (_, once) = kernel("out[0] = outer(1u);");
+    let (code, twice) = kernel("out[0] = outer(1u); out[0] = outer(1u);");
+    // The second call adds its own instructions and all of both functions again.
+    assert!(twice > once + (once - inlined_alone) / 2 && twice > code, "{inlined_alone} {once} {twice} {code}");
+}

@@ -111,6 +111,7 @@ const ONLY_IN_WGSL: &[(&[&str], &[&str], &str)] = &[
     ),
     (&["forward"], &["own_clock"], "in Rust a method of the index"),
     (&["egress"], &["transmission_end"], "in Rust the key of `PortEvent::Completion`"),
+    (&["egress"], &["completion_in_row"], "no port is held in Rust, so `completion_time` reads the row"),
     (
         &["rate"],
         &["set_window"],

@@ -173,21 +173,23 @@ fn by_table(all: &[Sums]) -> String {
     out
 }
 
-/// Instructions of the fused kernel: with all parts, with each control alone, and what every other part adds to DCQCN.
+/// Instructions of the fused kernel, and how many they are when all calls are inlined: with all parts, with each control alone, and with every other part beside DCQCN.
 fn instructions() -> String {
-    let count = |parts: KernelParts| Kernels::with(parts, LANES).fused.n_instructions();
-    let mut out = format!("instructions of the fused kernel\n{:<27} {:>6}\n", "all parts", count(KernelParts::ALL));
+    let mut out = format!("{:<32} {:>6} {:>8}\n", "instructions of the fused kernel", "code", "inlined");
+    let mut line = |name: &str, parts: KernelParts| {
+        let kernel = Kernels::with(parts, LANES).fused;
+        let _ = writeln!(out, "{name:<32} {:>6} {:>8}", kernel.n_instructions(), kernel.n_inlined_instructions());
+    };
+    line("all parts", KernelParts::ALL);
     let singles = KernelParts::singles();
     let is_control = |name: &str| cc::ALL.iter().any(|(control, _)| *control == name);
     let dcqcn = singles.iter().find(|(name, _)| name == "dcqcn").expect("a control").1;
     let controls = singles.iter().filter(|(name, _)| is_control(name));
     let all_controls = controls.clone().fold(KernelParts::NONE, |sum, (_, part)| sum.and(*part));
-    let _ = writeln!(out, "{:<27} {:>6}", "all controls", count(all_controls));
-    for (name, part) in controls {
-        let _ = writeln!(out, "{name:<27} {:>6}", count(*part));
-    }
+    line("all controls", all_controls);
+    controls.for_each(|(name, part)| line(name, *part));
     for (name, part) in singles.iter().filter(|(name, _)| !is_control(name)) {
-        let _ = writeln!(out, "{:<27} {:>6}", format!("dcqcn, {name}"), count(dcqcn.and(*part)));
+        line(&format!("dcqcn, {name}"), dcqcn.and(*part));
     }
     out
 }

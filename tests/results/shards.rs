@@ -141,7 +141,8 @@ fn what_does_not_belong_together_is_not_merged() {
 fn shards_of_different_engines_merge_to_the_whole() {
     let folder = folder();
     run(&folder, "cpu", &["--shard", "0/2", "--quiet"]);
-    let gpu = folder.run(&["run", "s.toml", "--engine", "gpu", "--out", "gpu", "--shard", "1/2", "--quiet"]);
+    let on_gpu = ["--engine", "gpu", "--gpu-dispatch", "per-system"];
+    let gpu = folder.run(&[&["run", "s.toml", "--out", "gpu", "--shard", "1/2", "--quiet"][..], &on_gpu].concat());
     assert!(gpu.code < 2, "{}", gpu.stderr);
     folder.run(&["merge", "gpu", "cpu", "--out", "m", "--quiet"]);
     same_as_whole(&folder, "m");

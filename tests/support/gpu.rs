@@ -1,7 +1,8 @@
 //! A device for GPU tests.
 
 use hyperfold_columns::OwnedTables;
-use hyperfold_engine::gpu::{DispatchProgress, GpuEngine, Mode, Report, RunError};
+use hyperfold_engine::gpu::{DispatchProgress, GpuEngine, KernelParts, Mode, Report, RunError};
+use hyperfold_host::kernel_check::cases;
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 /// An open device with 64-bit integers. Panics where there is none: a missing adapter must not look like a passed test.
@@ -27,9 +28,14 @@ pub fn open() -> (wgpu::Device, wgpu::Queue, wgpu::Limits) {
 }
 
 /// An engine on such a device.
+///
+/// All batches for which they suffice run on the kernels of `hyperfold doctor --engine`. Software Vulkan takes minutes for a fused kernel, so that one for all
+/// tests, which its driver then keeps on disk for that command, too, is compiled sooner than one for each test.
 pub fn engine() -> GpuEngine {
     let (device, queue, limits) = open();
-    GpuEngine::new(device, queue, &limits).unwrap_or_else(|e| panic!("{e}"))
+    let mut engine = GpuEngine::new(device, queue, &limits).unwrap_or_else(|e| panic!("{e}"));
+    engine.fix_parts(Some(KernelParts::needed_by(cases::all().iter().flat_map(|case| case.tables.exps.iter()))));
+    engine
 }
 
 /// The engine that the tests of a binary share, because its kernels take long to compile on software Vulkan.
