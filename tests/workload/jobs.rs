@@ -52,6 +52,11 @@ const JOBS: &[(&str, u64, &str)] = &[
         "workload = { model = MODEL, framework = \"deepspeed\", zero = 1, tp = 2, dp = 8, global_batch = 16 }",
     ),
     ("fsdp", 16, "workload = { model = MODEL, framework = \"fsdp\", dp = 16, global_batch = 16, bucket_mb = 1 }"),
+    (
+        "metrics",
+        16,
+        "workload = { model = MODEL, framework = \"fsdp\", dp = 16, global_batch = 32, attention = \"flash2\", unpad_attention = true, loss_metrics = 2 }",
+    ),
     ("ddp", 16, "workload = { model = \"vgg19\", framework = \"ddp\", dp = 16, microbatch = 8, global_batch = 128 }"),
     ("dlrm", 16, "workload = { model = \"dlrm\", framework = \"ddp\", dp = 16, microbatch = 64, global_batch = 1024 }"),
     ("context", 16, "workload = { model = MODEL, cp = 4, dp = 2, tp = 2, global_batch = 4, seq = 512 }"),

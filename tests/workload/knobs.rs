@@ -187,6 +187,7 @@ const KNOBS: &[Knob] = &[
     ("workload.attention", "dense", &[], "flash2"),
     ("workload.attention", "dense", &["cluster.gpu=gb200"], "cudnn-fp8"),
     ("workload.attention", "dense", &["cluster.gpu=b300"], "cudnn-mxfp8"),
+    ("workload.unpad_attention", "dense", FSDP, "true"),
     ("workload.fused_loss", "dense", &[], "true"),
     ("workload.fused_grouped_mlp", "experts", &[], "true"),
     ("workload.fused_rope", "dense", &[], "false"),

@@ -37,6 +37,7 @@ fn layout() -> Layout {
         launch_ps: None,
         cuda_graph: CudaGraph::None,
         flash_attention: false,
+        unpad_attention: false,
         fp8_attention: false,
         fused_loss: false,
         loss_metrics: 0,

@@ -569,3 +569,37 @@ fn gradients_of_later_chunks_are_reduced_beside_the_passes_of_earlier_ones() {
     assert!((together - dp_ps(true, true)).abs_diff(second_chunk) < 100);
     assert!((together - dp_ps(true, false)).abs_diff(second_chunk) < 100);
 }
+
+#[test]
+fn metrics_of_the_loss_gather_the_values_of_all_ranks_one_by_one() {
+    let plain = Plain { free_communication: false };
+    let model = Model::named("gpt3-13b").unwrap();
+    let time = |layout: &Layout, host_op_ps| {
+        let machine = Machine { host_op_ps, ..machine(&plain) };
+        evaluate(&model, layout, &machine).unwrap().other
+    };
+    let none = Layout { framework: Framework::Ddp, dp: 8, tp: 2, global_batch: 8, ..layout() };
+    let two = Layout { loss_metrics: 2, ..none.clone() };
+    // Of each metric a sum of four bytes and a number of eight bytes a rank. For each value: a barrier of four bytes; a tensor for each of 16 ranks, made and
+    // filled by 2 x 16 operations of the host; a gathering.
+    let value = |bytes: u64| (1_000_000 + 4 * 10) + (1_000_000 + 16 * bytes * 10) + 2 * 16 * 7_000;
+    assert_eq!(time(&two, 7_000) - time(&none, 7_000), 2 * (value(4) + value(8)));
+    // `workload.launch_us` says how long an operation takes.
+    let slower = Layout { launch_ps: Some(9_000), ..two.clone() };
+    assert_eq!(time(&slower, 7_000) - time(&two, 7_000), 2 * 2 * 2 * 16 * 2_000);
+    // The graph has the same bytes.
+    let gathered = |layout: &Layout| {
+        let w = graph("gpt3-13b", layout);
+        let bytes = |o: &hyperfold_llm::workload::program::Op| match o.kind {
+            OpKind::Collective { op: CollectiveOp::AllGather, bytes, .. } if bytes <= 16 * 8 => bytes,
+            _ => 0,
+        };
+        w.programs.iter().flat_map(|p| &p.ops).map(bytes).collect::<Vec<u64>>()
+    };
+    let values: Vec<u64> = gathered(&two).into_iter().filter(|&b| b > 0).collect();
+    assert_eq!(values, [64, 128, 64, 128]);
+    assert!(gathered(&none).iter().all(|&b| b == 0));
+    // One rank has nothing to gather.
+    let alone = |loss_metrics| Layout { loss_metrics, ..layout() };
+    assert_eq!(time(&alone(2), 7_000), time(&alone(0), 7_000));
+}

@@ -267,13 +267,15 @@ macro_rules! for_each_key {
             FlashAttention "workload.flash_attention" KeyKind::Bool, D::Bool(true), model, "fused attention, which keeps no matrix of sequence by sequence";
             Attention "workload.attention" one_of(&["gpu", "flash1", "triton", "flash2", "flash3", "cudnn", "cudnn-fp8", "cudnn-mxfp8"], &[]), D::Choice("gpu"), |v| model(v) && v.bool(KeyId::FlashAttention),
                 "kernels of fused attention: FlashAttention 1 to 3, its version in Triton, cuDNN's in 16 bit, FP8 or MXFP8, or those that the GPU's table names";
+            UnpadAttention "workload.unpad_attention" KeyKind::Bool, D::Bool(false), |v| model(v) && v.bool(KeyId::FlashAttention) && !v.is(KeyId::Framework, "megatron"),
+                "each layer removes padding from queries, keys and values before fused attention, and puts it back after, as with flash-attn's bert_padding (llm-foundry's \"flash\" up to 0.5, Hugging Face with a mask): copies by PyTorch's indexed operations before 2.8, and the host waits for the GPU";
             FusedLoss "workload.fused_loss" KeyKind::Bool, D::Bool(false), model, "the loss is one kernel that keeps 16-bit logits alone; else it keeps them in 32 bit, and PyTorch's makes two copies more";
             FusedGroupedMlp "workload.fused_grouped_mlp" KeyKind::Bool, D::Bool(false), model, "the products of a rank's experts are one kernel, with the activation function and the conversion of its results, as Transformer Engine's for MXFP8 on Blackwell; the model needs experts";
             FusedRope "workload.fused_rope" KeyKind::Bool, D::Bool(true), |v| model(v) && v.is(KeyId::Framework, "megatron"),
                 "the rotary embedding is one kernel (Megatron's apply_rope_fusion); else PyTorch's single operations, as Megatron-Bridge runs them for other kinds than \"rope\", such as \"yarn\"";
             RouterFp32 "workload.router_fp32" KeyKind::Bool, D::Bool(false), |v| model(v) && v.is(KeyId::Framework, "megatron"),
                 "weights of a token's experts are in FP32, as with Megatron's moe_router_dtype, DeepEP and HybridEP, and so are the experts' biases that they are multiplied with; the model's experts need biases";
-            LossMetrics "workload.loss_metrics" int(0, 64), D::Int(0), model, "metrics that compute the loss of every micro-batch's logits again, in 32 bit: Composer's LanguageCrossEntropy and LanguagePerplexity are two";
+            LossMetrics "workload.loss_metrics" int(0, 64), D::Int(0), model, "metrics that compute the loss of every micro-batch's logits again, in 32 bit, and whose values all ranks gather after every iteration, a tensor for each rank: Composer's LanguageCrossEntropy and LanguagePerplexity are two";
             OffloadLayers "workload.offload_layers" int(0, COUNT), D::Int(0), model, "layers of a pipeline rank whose activations wait in the host's memory for the backward pass";
             FusedOptimizer "workload.fused_optimizer" KeyKind::Bool, D::Bool(true), model, "the optimizer's step is one kernel; else a loop of PyTorch's operations, which touches its state several times";
             OverlapGrad "workload.overlap_grad" KeyKind::Bool, D::Derived(derive::overlap_data, "true but with megatron"), sharded_data, "gradients are reduced during the backward pass";

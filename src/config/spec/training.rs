@@ -71,6 +71,8 @@ pub struct Training {
     pub cuda_graph: CudaGraphChoice,
     /// Whether `workload.flash_attention` is on.
     pub flash_attention: bool,
+    /// Whether `workload.unpad_attention` is on.
+    pub unpad_attention: bool,
     /// Kernels of fused attention; `None`: the GPU's own.
     pub attention: Option<String>,
     /// Whether `workload.fused_loss` is on.
@@ -337,6 +339,7 @@ impl Training {
                 _ => CudaGraphChoice::None,
             },
             flash_attention: v.bool(KeyId::FlashAttention),
+            unpad_attention: v.bool(KeyId::UnpadAttention),
             attention: (v.bool(KeyId::FlashAttention) && !v.is(KeyId::Attention, "gpu"))
                 .then(|| v.text(KeyId::Attention).to_string()),
             fused_loss: v.bool(KeyId::FusedLoss),

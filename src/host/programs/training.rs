@@ -251,6 +251,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         },
         launch_ps: t.launch_ps,
         flash_attention: t.flash_attention,
+        unpad_attention: t.unpad_attention,
         fp8_attention: t.attention.as_ref().is_some_and(|name| name.ends_with("fp8")),
         fused_loss: t.fused_loss,
         loss_metrics: t.loss_metrics,

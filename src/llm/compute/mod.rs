@@ -22,7 +22,7 @@ pub mod validation;
 
 pub use attention::with_attention;
 pub use convert::{
-    Among, DlrmPart, KernelRole, LINEAR_OFFSET, LayerKind, LayerPart, LayerStep, Pass, Site, dlrm_kernels,
+    Among, DlrmPart, KernelRole, LINEAR_OFFSET, LayerKind, LayerPart, LayerStep, Pass, Site, UNPAD, dlrm_kernels,
     expert_loads, kind_of, layer_kernels, layer_steps, list_layer_kernels, optimizer_kernels, shard_kernels,
     split_backward,
 };

@@ -225,6 +225,8 @@ pub struct Layout {
     pub cuda_graph: CudaGraph,
     /// Whether attention is fused, so that it keeps no s x s matrix.
     pub flash_attention: bool,
+    /// Whether fused attention removes padding from queries, keys and values, and puts it back into its results, in each layer.
+    pub unpad_attention: bool,
     /// Whether the queries, keys and values of fused attention are converted to FP8, and so are gradients of its results.
     pub fp8_attention: bool,
     /// Whether the loss reads 16-bit logits and keeps nothing else of their size.
@@ -405,6 +407,7 @@ impl Layout {
             launch_ps: None,
             cuda_graph: CudaGraph::None,
             flash_attention: false,
+            unpad_attention: false,
             fp8_attention: false,
             fused_loss: false,
             loss_metrics: 0,

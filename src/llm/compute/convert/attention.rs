@@ -26,6 +26,13 @@ struct Heads {
 /// query begins (FlashAttention-2 and cuDNN skip blocks outside; their tiles have 64 to 128 keys).
 const KEY_BLOCK: u64 = 128;
 
+/// Name of the kernel that removes padding from queries, keys or values.
+pub const UNPAD: &str = "unpad";
+
+/// Time of PyTorch's indexed operations (`gather`, `scatter_`, `index`, `index_put_`) on elements of 16 bit over that of a copy of as many bytes. Up to PyTorch
+/// 2.7 they move one element at a time. Moving four at a time was measured to give 2.5 times the bandwidth (PyTorch pull request 152376, of `index_select`).
+const INDEXED_OVER_COPY: (u64, u64) = (5, 2);
+
 fn heads(b: &Builder) -> Heads {
     let (m, l) = (b.model, b.layout);
     let heads = (m.heads as u64).div_ceil(b.tp);
@@ -88,6 +95,33 @@ impl Heads {
         }
     }
 
+    /// Adds the removal of padding from queries, keys and values: rows of tokens are read and written by index (flash_attn/bert_padding.py at v2.4.2,
+    /// `index_first_axis`). The gradient is a cleared tensor into which rows are written.
+    fn unpad(&self, b: &mut Builder, role: KernelRole, backward: bool) {
+        if !b.layout.unpad_attention {
+            return;
+        }
+        let tokens = self.batch * self.seq_q;
+        for elements in [self.heads * self.qk, self.kv_heads * self.qk, self.kv_heads * self.v] {
+            let bytes = tokens * elements * b.bytes;
+            if backward {
+                b.memory(Site::Core, role, "unpad-backward", bytes + indexed(2 * bytes));
+            } else {
+                b.memory(Site::Core, role, UNPAD, indexed(2 * bytes));
+            }
+        }
+    }
+
+    /// Adds the return of padding to the results (`pad_input`): a cleared tensor into which rows are written. The gradient reads rows and writes them.
+    fn pad(&self, b: &mut Builder, role: KernelRole, backward: bool) {
+        if !b.layout.unpad_attention {
+            return;
+        }
+        let bytes = self.batch * self.seq_q * self.heads * self.v * b.bytes;
+        let cleared = if backward { 0 } else { bytes };
+        b.memory(Site::Core, role, if backward { "pad-backward" } else { "pad" }, cleared + indexed(2 * bytes));
+    }
+
     fn fused(&self, b: &Builder, backward: bool) -> Kernel {
         // With a causal mask, half of the whole square is less work than a wide window.
         let square = if b.model.causal { self.seq_kv / 2 } else { self.seq_kv };
@@ -107,6 +141,12 @@ impl Heads {
             dtype: b.dtype,
         }
     }
+}
+
+/// Bytes that a copy moves in the time in which an indexed operation of PyTorch moves these.
+fn indexed(bytes: u64) -> u64 {
+    let (times, over) = INDEXED_OVER_COPY;
+    bytes * times / over
 }
 
 /// Whether context-parallel ranks run PyTorch's ring rather than Transformer Engine's.
@@ -143,8 +183,10 @@ pub(super) fn core_forward(b: &mut Builder) {
     }
     if b.layout.flash_attention {
         h.to_fp8(b, role, h.batch * h.seq_q * (h.heads * h.qk + h.kv_heads * (h.qk + h.v)));
+        h.unpad(b, role, false);
         let kernel = h.fused(b, false);
         b.kernel(Site::Core, role, kernel);
+        h.pad(b, role, false);
         h.ring(b, role, false);
         return;
     }
@@ -202,8 +244,10 @@ fn core_backward(b: &mut Builder) {
     }
     if b.layout.flash_attention {
         h.to_fp8(b, role, h.batch * h.seq_q * h.heads * h.v);
+        h.pad(b, role, true);
         let kernel = h.fused(b, true);
         b.kernel(Site::Core, role, kernel);
+        h.unpad(b, role, true);
         h.ring(b, role, true);
     } else {
         let (groups, scores, dtype) = (h.batch * h.heads, h.scores(), b.dtype);

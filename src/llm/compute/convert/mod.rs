@@ -17,6 +17,7 @@ mod split;
 #[cfg(test)]
 mod tests;
 
+pub use attention::UNPAD;
 pub use mlp::LINEAR_OFFSET;
 pub use moe::expert_loads;
 pub use optimizer::optimizer_kernels;

@@ -222,11 +222,16 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
         spent.compute = (spent.compute as f64 * factor) as u64;
         spent
     };
+    // Whether every micro-batch gathers parameters, or reduces gradients, beside its kernels.
+    let (gathers_each, reduces_each) =
+        (sync.shards_passes() && sync.gather_forward, sync.shards_passes() && sync.reduce_each);
     let stages: Vec<PassSpent> = plan
         .stages
         .iter()
-        .zip(&plan.messages)
-        .map(|(s, m)| {
+        .zip(plan.messages.iter().zip(&plan.stretch))
+        .map(|(s, (m, stretch))| {
+            let each = |every: bool, factor: f64| if every { factor } else { 1.0 };
+            let m = (m.0 * each(gathers_each, stretch.0), m.1 * each(reduces_each, stretch.1));
             let weights = plan.pass(s, PassKind::WeightGrads);
             let [forward, backward] = waits(s);
             [
@@ -260,9 +265,10 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
         .iter()
         .zip(plan.stretch.iter().zip(&kept))
         .map(|(passes, (stretch, kept))| {
-            let slowed = stretched(passes[0].compute, stretch.0);
+            let slowed = if gathers_each { 0 } else { stretched(passes[0].compute, stretch.0) };
             let (first, each) = if sync.kept { (0, slowed) } else { (slowed, 0) };
-            let last = stretched(passes[completing].compute, stretch.1) + kept[2].total();
+            let slowed = if reduces_each { 0 } else { stretched(passes[completing].compute, stretch.1) };
+            let last = slowed + kept[2].total();
             ((first, last), (kept[0].total() + each, kept[1].total()))
         })
         .unzip();
@@ -366,7 +372,7 @@ fn walked(plan: &JobPlan, layout: &Layout, price: &Price) -> IterationBreakdown 
         cp: busy.cp,
         bubble,
         optimizer,
-        other: norm,
+        other: norm + price.steps(&plan.metrics).total(),
     };
     b.iteration = b.compute + b.tp + b.pp + b.dp + b.ep + b.cp + b.bubble + b.optimizer + b.other;
     b

@@ -531,6 +531,7 @@ impl Pen<'_, '_, '_> {
             self.step(&PassStep::Comm(comm), Phase::Optimizer);
         }
         self.kernel("optimizer", plan.optimizer_ps[self.rank as usize], Phase::Optimizer, &[]);
+        plan.metrics.iter().for_each(|s| self.step(s, Phase::Optimizer));
         if Sync::of(layout).gather_step && !layout.overlap_param {
             self.gather_params();
             let ops = std::mem::take(&mut self.gathered);

@@ -10,13 +10,13 @@ use super::graph::JobGraph;
 use super::machine::Machine;
 use super::other::{dlrm_plan, list_plan};
 use super::placement::RankPlacement;
-use super::plan::{GradSync, Held, JobPlan, LayerPlan, Sync};
+use super::plan::{GradSync, Held, JobPlan, LayerPlan, Sync, metric_steps, operation_ps};
 use super::shard;
-use super::sharded::{gather_comms, list_ps, reduce_comms};
+use super::sharded::{BesideKernels, ShardedPasses, gather_comms, list_ps, reduce_comms};
 use super::step::{Comm, PassStep, Price, share};
 use crate::collective::CollectiveOp;
 use crate::compute::{
-    Among, Dtype, Kernel, KernelRole, LINEAR_OFFSET, LayerKind, LayerStep, Pass, Site, expert_loads, kind_of,
+    Among, Dtype, Kernel, KernelRole, LINEAR_OFFSET, LayerKind, LayerStep, Pass, Site, UNPAD, expert_loads, kind_of,
     layer_steps, optimizer_kernels, shard_kernels, split_backward,
 };
 use crate::memory;
@@ -131,9 +131,10 @@ fn plan(model: &Model, layout: &Layout, price: &Price) -> JobPlan {
         ModelFamily::Layers(layers) => list_plan(layers, layout, price),
         ModelFamily::Dlrm(dlrm) => dlrm_plan(dlrm, layout, price),
     };
+    plan.list_ps = list_ps(layout, price);
     (plan.messages, plan.stretch) = stretch(&plan, layout, price);
     plan.grad_syncs = grad_syncs(&plan, layout, price);
-    plan.list_ps = list_ps(layout, price);
+    plan.metrics = metric_steps(layout, price);
     plan.optimizer_ps = (0..layout.pp).map(|rank| optimizer_ps(&plan, layout, price, rank)).collect();
     plan
 }
@@ -293,6 +294,8 @@ fn layer(model: &Transformer, layout: &Layout, price: &Price, kind: LayerKind) -
         let steps = [again, backward_steps.clone()].concat();
         wait_from(&mut backward, &steps, waits, layout, price);
     }
+    wait_for_padding(&mut forward, &layer_steps(model, layout, kind, Pass::Forward), layout, price);
+    wait_for_padding(&mut backward, &layer_steps(model, layout, kind, Pass::Recompute), layout, price);
     wait_for_host(&mut forward, launched(Pass::Forward) + before_forward, layout, price);
     let backward_launches =
         launched(Pass::Recompute) + launches(&backward_steps, layout) + (before.len() + after.len()) as u64 * OPERATION;
@@ -364,14 +367,6 @@ fn in_graph(step: &LayerStep, layout: &Layout) -> bool {
         Site::Router,
     ];
     layout.cuda_graph == CudaGraph::Attention && attention.contains(&site)
-}
-
-/// Time of the host for one operation in ps. It is 0 if a whole iteration is one graph.
-fn operation_ps(layout: &Layout, price: &Price) -> u64 {
-    match layout.cuda_graph {
-        CudaGraph::Iteration => 0,
-        _ => layout.launch_ps.unwrap_or(price.machine.host_op_ps),
-    }
 }
 
 /// The host's work for a step, in hundredths of PyTorch operations: (work until its first kernel, work for each further kernel, number of kernels). A kernel or
@@ -454,6 +449,21 @@ fn waits(step: &LayerStep) -> bool {
     matches!(step, LayerStep::Kernel { kernel: Kernel::Memory { name, .. }, .. } if *name == LINEAR_OFFSET)
 }
 
+/// Number of operations that the host launches while the GPU is idle, each time padding is removed. The host twice waits for a number from the GPU: how many
+/// tokens there are (`nonzero`) and the longest sequence (`max().item()`). After the first it launches the maximum; after the second a running sum, its
+/// padding, and the copy (`unpad_input`, flash_attn/bert_padding.py at v2.4.2). All but the copy take a few microseconds on the GPU.
+const UNPAD_IDLE_OPERATIONS: u64 = 4;
+
+/// Adds the time for which the GPU is idle because the host counts tokens before it removes padding.
+fn wait_for_padding(pass: &mut Vec<PassStep>, steps: &[LayerStep], layout: &Layout, price: &Price) {
+    let removes =
+        |s: &&LayerStep| matches!(s, LayerStep::Kernel { kernel: Kernel::Memory { name, .. }, .. } if *name == UNPAD);
+    let ps = steps.iter().filter(removes).count() as u64 * UNPAD_IDLE_OPERATIONS * operation_ps(layout, price);
+    if ps > 0 {
+        pass.push(PassStep::Kernel { name: "launch", ps });
+    }
+}
+
 /// Makes a pass take at least the time that the host needs to issue it. The host runs ahead, so only the shortfall of the whole pass counts.
 fn wait_for_host(steps: &mut Vec<PassStep>, launches: u64, layout: &Layout, price: &Price) {
     let per_operation_ps = operation_ps(layout, price);
@@ -497,7 +507,23 @@ fn stretch(plan: &JobPlan, layout: &Layout, price: &Price) -> (Stretch, Stretch)
     };
     // The pass after which the gradients of weights are complete.
     let completing = if layout.schedule.splits_backward() { PassKind::WeightGrads } else { PassKind::Backward };
+    // Gathering and reduction of one pass of a micro-batch, each as long as it runs beside kernels.
+    let sharded_factor = |stage: &[u16], pass: PassKind, beside: BesideKernels| {
+        let total = plan.pass(stage, pass).compute.max(1);
+        let room = (total as f64 / (beside.gather_ps + beside.reduce_ps).max(1) as f64).min(1.0);
+        let one = |ps: u64, op, bytes| factor(stage, pass, (ps as f64 * room) as u64, op, bytes) - 1.0;
+        1.0 + one(beside.gather_ps, CollectiveOp::AllGather, beside.gather_bytes)
+            + one(beside.reduce_ps, CollectiveOp::ReduceScatter, beside.reduce_bytes)
+    };
     let sync_stretch = |(number, stage): (usize, &Vec<u16>)| {
+        if sync.gather_forward && sync.shards_passes() {
+            let [forward, backward] =
+                ShardedPasses::of_microbatch(plan, layout, stage).beside_kernels(plan, layout, price);
+            return (
+                sharded_factor(stage, PassKind::Forward, forward),
+                sharded_factor(stage, PassKind::Backward, backward),
+            );
+        }
         let held = plan.held(stage);
         let rank = layout.rank_of_stage(number as u32);
         let gathers = layout.overlap_param && (sync.gather_step || sync.gather_forward);

@@ -3,9 +3,11 @@
 //!
 //! Layer: workload. Everything here is about one rank; ranks of a stage do the same.
 
-use super::step::{PassStep, Price, Spent};
-use crate::model::Layout;
+use super::placement::Purpose;
+use super::step::{Comm, PassStep, Price, Spent};
+use crate::collective::CollectiveOp;
 use crate::model::pipeline::PassKind;
+use crate::model::{CudaGraph, Layout};
 
 /// Number of parameters that one rank holds, by the ranks that hold copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -119,6 +121,8 @@ pub(super) struct JobPlan {
     pub embedding_bytes: u64,
     /// Time in ps for which the host keeps the GPU waiting at each collective over a list of tensors; 0 if there are no such collectives.
     pub list_ps: u64,
+    /// What follows the optimizer's step because metrics of the loss are computed; empty if there are none.
+    pub metrics: Vec<PassStep>,
 }
 
 impl JobPlan {
@@ -171,6 +175,37 @@ pub(super) fn buckets(plan: &JobPlan, layers: &[u16], bytes_each: u32, bucket_by
         }
     }
     buckets
+}
+
+/// Time of the host for one operation in ps. It is 0 if a whole iteration is one graph.
+pub(super) fn operation_ps(layout: &Layout, price: &Price) -> u64 {
+    match layout.cuda_graph {
+        CudaGraph::Iteration => 0,
+        _ => layout.launch_ps.unwrap_or(price.machine.host_op_ps),
+    }
+}
+
+/// Number of values of a metric that all ranks add up: a sum of losses and a number of tokens (`LanguageCrossEntropy` and `LanguagePerplexity`,
+/// composer/metrics/nlp.py at v0.17.2), with the bytes of each.
+const METRIC_VALUES: [(&str, u64); 2] = [("metric-loss", 4), ("metric-tokens", 8)];
+
+/// What follows the optimizer's step because metrics of the loss are computed after each iteration (`_compute_and_log_metrics`, composer/trainer/trainer.py at
+/// v0.17.2). For each value of each metric all ranks meet at a barrier, for which the host waits. Then the host makes a tensor for each rank's value, all
+/// values are gathered, and each is copied from the gathered buffer into its tensor (`gather_all_tensors`, torchmetrics/utilities/distributed.py at v1.0.3;
+/// `ProcessGroupNCCL::allgather` over a list, PyTorch 2.1). So the host launches two operations for each rank while the GPU has nothing else to do.
+pub(super) fn metric_steps(layout: &Layout, price: &Price) -> Vec<PassStep> {
+    let world = Purpose::World;
+    let members = u64::from(price.span(world).members);
+    if members <= 1 {
+        return Vec::new();
+    }
+    let each_rank = PassStep::Kernel { name: "metrics", ps: members * operation_ps(layout, price) };
+    let barrier = Comm { name: "metric-barrier", op: CollectiveOp::AllReduce, purpose: world, bytes: 4 };
+    let one_value = |(name, bytes): (&'static str, u64)| {
+        let values = Comm { name, op: CollectiveOp::AllGather, purpose: world, bytes: members * bytes };
+        [PassStep::Comm(barrier), each_rank, PassStep::Comm(values), each_rank]
+    };
+    (0..layout.loss_metrics).flat_map(|_| METRIC_VALUES).flat_map(one_value).collect()
 }
 
 /// When gradients are reduced and sharded parameters are gathered.

@@ -185,6 +185,37 @@ impl ShardedPasses {
         }
     }
 
+    /// The communication that runs beside the kernels of the forward and of the backward pass: all of it, less what the pass waits for. Each gathering and each
+    /// reduction has its own latency, which grows with the number of ranks, and holds its part of the GPU for as long.
+    pub(super) fn beside_kernels(&self, plan: &JobPlan, layout: &Layout, price: &Price) -> [BesideKernels; 2] {
+        let waits = self.waits(plan, layout, price, false);
+        let totals = |comms: &mut dyn Iterator<Item = [Comm; 2]>| {
+            let (mut ps, mut bytes, mut n) = (0u64, 0u64, 0u64);
+            for comms in comms {
+                ps += comms.iter().map(|c| price.comm(c)).sum::<u64>();
+                bytes += comms[0].bytes;
+                n += 1;
+            }
+            (ps, bytes / n.max(1))
+        };
+        [false, true].map(|backward| {
+            let of_pass = |part: usize| (part >= self.n_forward) == backward;
+            let fetches = self.fetches.iter().filter(|f| of_pass(f.at));
+            let reductions = self.reductions.iter().filter(|r| of_pass(r.after));
+            let (gather_ps, gather_bytes) = totals(&mut fetches.map(|f| gather_comms(layout, &f.held)));
+            let (reduce_ps, reduce_bytes) = totals(&mut reductions.map(|r| reduce_comms(layout, &r.held)));
+            let all = gather_ps + reduce_ps;
+            let hidden = all.saturating_sub(waits[usize::from(backward)]);
+            let hidden_of = |ps: u64| (u128::from(ps) * u128::from(hidden) / u128::from(all.max(1))) as u64;
+            BesideKernels {
+                gather_ps: hidden_of(gather_ps),
+                gather_bytes,
+                reduce_ps: hidden_of(reduce_ps),
+                reduce_bytes,
+            }
+        })
+    }
+
     /// How much longer the forward and the backward pass take than their kernels, in ps. All communication uses the same links, one after the other.
     /// `copies` says whether kernels that copy gathered parameters are not part of the passes' steps.
     pub(super) fn waits(&self, plan: &JobPlan, layout: &Layout, price: &Price, copies: bool) -> [u64; 2] {
@@ -228,6 +259,19 @@ impl ShardedPasses {
             _ => [ends[0], ends[1].saturating_sub(ends[0])],
         }
     }
+}
+
+/// Communication of one pass that runs beside its kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct BesideKernels {
+    /// Time in ps of gathering parameters.
+    pub gather_ps: u64,
+    /// Bytes of one gathering, on average.
+    pub gather_bytes: u64,
+    /// Time in ps of reducing gradients.
+    pub reduce_ps: u64,
+    /// Bytes of one reduction, on average.
+    pub reduce_bytes: u64,
 }
 
 /// The parts of a pass, in its order. With `by_module`, a layer with modules has a part wherever the module changes whose parameters are used.
@@ -613,5 +657,48 @@ mod tests {
         let more = waits(&lists, &deep)[1] - waits(&plan, &deep)[1];
         assert_eq!(more, 4 * (56 - 40) + 10 * 56);
         assert_eq!(list_ps(&l, &price), 0);
+    }
+
+    /// A machine whose collectives take 50 ps and 1 ps a byte.
+    struct Latent;
+
+    impl CommCost for Latent {
+        fn collective_ps(&self, _: CollectiveOp, bytes: u64, _: ServerSpan) -> u64 {
+            50 + bytes
+        }
+
+        fn message_ps(&self, _: u64, _: bool) -> u64 {
+            0
+        }
+    }
+
+    #[test]
+    fn each_gathering_and_reduction_runs_beside_kernels_with_its_own_latency() {
+        let machine =
+            Machine { kernels: &Bytes, comm: &Latent, gpus_per_server: 8, host_bps: 0, host_op_ps: 0, peak_flops: 0 };
+        let beside = |l: &Layout| {
+            let price = Price::new(&machine, &RankPlacement::new(l).unwrap());
+            let passes = ShardedPasses::of_microbatch(&plan(), l, &plan().stages[0]);
+            (passes.beside_kernels(&plan(), l, &price), passes.waits(&plan(), l, &price, false))
+        };
+        // The root and four units of 100 parameters take 250 ps each to gather and 450 ps each to reduce.
+        let l = sharded(Framework::Fsdp2);
+        let ([forward, backward], waits) = beside(&l);
+        // The root's 250 ps are waited for, then the first unit's less the embedding's 10 ps.
+        assert_eq!(waits[0], 250 + 240);
+        assert_eq!((forward.gather_ps, forward.gather_bytes), (5 * 250 - 490, 200));
+        assert_eq!((forward.reduce_ps, forward.reduce_bytes), (0, 0));
+        // Four gatherings and five reductions, less the first gathering beside the head's 20 ps, and the last two reductions beside the embedding's 20 ps.
+        assert_eq!(waits[1], 230 + (450 + 450 - 20));
+        let (all, hidden) = (4 * 250 + 5 * 450, 4 * 250 + 5 * 450 - 1_110);
+        assert_eq!((backward.gather_ps, backward.gather_bytes), (4 * 250 * hidden / all, 200));
+        assert_eq!((backward.reduce_ps, backward.reduce_bytes), (5 * 450 * hidden / all, 400));
+        // With parameters kept for the backward pass, nothing is gathered there.
+        let (kept, _) = beside(&Layout { zero: 2, ..l.clone() });
+        assert_eq!((kept[0], kept[1].gather_ps), (forward, 0));
+        // What is waited for slows nothing down.
+        let mut at_once = l;
+        (at_once.gathering.units_ahead, at_once.overlap_grad) = (0, false);
+        assert_eq!(beside(&at_once).0.map(|b| b.gather_ps + b.reduce_ps), [0, 0]);
     }
 }
