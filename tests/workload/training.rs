@@ -603,3 +603,25 @@ fn metrics_of_the_loss_gather_the_values_of_all_ranks_one_by_one() {
     let alone = |loss_metrics| Layout { loss_metrics, ..layout() };
     assert_eq!(time(&alone(2), 7_000), time(&alone(0), 7_000));
 }
+
+#[test]
+fn the_gpu_waits_while_the_host_counts_tokens_to_remove_padding() {
+    let plain = Plain { free_communication: true };
+    let model = Model::named("gpt3-13b").unwrap();
+    let compute = |layout: &Layout, host_op_ps| {
+        let machine = Machine { host_op_ps, ..machine(&plain) };
+        evaluate(&model, layout, &machine).unwrap().compute
+    };
+    let padded = Layout { framework: Framework::Fsdp, zero: 3, dp: 8, global_batch: 16, ..layout() };
+    let unpadded = Layout { unpad_attention: true, ..padded.clone() };
+    // Two micro-batches, 40 layers; queries, keys and values; four operations each. A host that is faster than the kernels costs nothing else.
+    let idle = 2 * 40 * 3 * 4 * 7_000;
+    assert_eq!(compute(&unpadded, 7_000) - compute(&unpadded, 0), idle);
+    assert_eq!(compute(&padded, 7_000), compute(&padded, 0));
+    // Attention that is computed again removes padding again.
+    let again = Layout { recompute: Recompute::Full, ..unpadded.clone() };
+    assert_eq!(compute(&again, 7_000) - compute(&again, 0), 2 * idle);
+    // Forward, three tensors of 5,120 elements a token at 5 passes each, and results at 6; backward 6 and 5. A byte takes a picosecond.
+    let bytes = 2048 * 5120 * 2;
+    assert_eq!(compute(&unpadded, 0) - compute(&padded, 0), 2 * 40 * bytes * (3 * 5 + 6 + 3 * 6 + 5));
+}

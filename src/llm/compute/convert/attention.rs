@@ -368,6 +368,11 @@ pub(super) fn backward(b: &mut Builder) {
     if !b.model.learned_positions {
         rope(b, &h, KernelRole::InputGrad, "rope-backward");
     }
+    if b.layout.eager() && b.model.mla.is_none() {
+        // Queries, keys and values are views of the projection's output, and PyTorch puts their gradients together with a copy (`SplitWithSizesBackward`).
+        let outputs = h.heads * h.qk + h.kv_heads * (h.qk + h.v);
+        b.memory(Site::Rope, KernelRole::InputGrad, "concatenate", tokens * outputs * 2 * b.bytes);
+    }
     let mut projections = projections(b, &h);
     let outputs = projections.iter().map(|p| p.0).sum::<u64>();
     b.cast(Site::Qkv, KernelRole::InputGrad, tokens * outputs);

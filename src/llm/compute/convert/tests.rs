@@ -575,3 +575,22 @@ fn padding_is_removed_and_returned_by_indexed_copies() {
         memory_kernels(&own, &unfused(false), Pass::Forward)
     );
 }
+
+#[test]
+fn eager_mode_puts_gradients_of_queries_keys_and_values_together() {
+    let [own, _] = gpt_oss();
+    let eager = Layout { flash_attention: true, framework: Framework::Fsdp, ..layout(1, false) };
+    let copies = |l: &Layout, pass| {
+        let of_copy = |(part, k): (LayerPart, Kernel)| match k {
+            Kernel::Memory { name: "concatenate", bytes } if part.role == KernelRole::InputGrad => Some(bytes),
+            _ => None,
+        };
+        layer_kernels(&own, l, LayerKind::Moe, pass).into_iter().filter_map(of_copy).collect::<Vec<u64>>()
+    };
+    // Queries of eight heads, keys and values of two, of 64 elements each, are read and written.
+    assert_eq!(copies(&eager, Pass::Backward), [4 * 2048 * (8 + 2 + 2) * 64 * 2 * 2]);
+    assert_eq!(copies(&eager, Pass::Forward), []);
+    for other in [Layout { compiled: true, ..eager.clone() }, Layout { framework: Framework::Megatron, ..eager }] {
+        assert_eq!(copies(&other, Pass::Backward), []);
+    }
+}

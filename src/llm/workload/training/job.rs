@@ -484,7 +484,25 @@ fn optimizer_ps(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32) -> u6
         let experts = if layout.hybrid() { layout.shards() } else { layout.expert_replicas() };
         held.dense.div_ceil(layout.shards() as u64) + held.expert.div_ceil(experts as u64)
     };
-    optimizer_kernels(params, shard, layout).iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum()
+    let kernels =
+        optimizer_kernels(params, shard, layout).iter().map(|(_, k)| price.machine.kernels.kernel_ps(k)).sum();
+    launched_updates_ps(plan, layout, price, rank).max(kernels)
+}
+
+/// Operations that a loop over tensors launches for each of them: the count of steps; both moments scaled and updated; root, quotient and sum of the
+/// denominator; the update (`adamw` of composer/optim/decoupled_weight_decay.py at v0.17.2, without weight decay).
+const UPDATE_OPERATIONS: u64 = 9;
+
+/// Time in ps that the host needs to launch an optimizer's step that is a loop over tensors, by FSDP. With many ranks a shard of a unit is a part of one tensor,
+/// and the kernels take less time than their launches. The number of steps is on the GPU there, so the host waits for each tensor and is never ahead.
+fn launched_updates_ps(plan: &JobPlan, layout: &Layout, price: &Price, rank: u32) -> u64 {
+    if layout.fused_optimizer || !layout.fsdp() {
+        return 0;
+    }
+    let layers = |stage: &[u16]| stage.iter().filter(|&&l| !plan.layers[l as usize].is_end).count() as u64;
+    let n_layers: u64 = plan.chunks(layout, rank).map(layers).sum();
+    let n_units = n_layers.div_ceil(u64::from(layout.gathering.unit_layers.max(1))) + 1;
+    n_units * UPDATE_OPERATIONS * operation_ps(layout, price)
 }
 
 /// Factors by virtual stage: forward and backward.
