@@ -625,3 +625,25 @@ fn the_gpu_waits_while_the_host_counts_tokens_to_remove_padding() {
     let bytes = 2048 * 5120 * 2;
     assert_eq!(compute(&unpadded, 0) - compute(&padded, 0), 2 * 40 * bytes * (3 * 5 + 6 + 3 * 6 + 5));
 }
+
+#[test]
+fn a_loop_over_tensors_takes_at_least_the_time_of_its_launches() {
+    let plain = Plain { free_communication: true };
+    let model = Model::named("gpt3-13b").unwrap();
+    let optimizer = |layout: &Layout, host_op_ps| {
+        let machine = Machine { host_op_ps, ..machine(&plain) };
+        evaluate(&model, layout, &machine).unwrap().optimizer
+    };
+    let fused = Layout { framework: Framework::Fsdp, zero: 3, dp: 8, global_batch: 8, ..layout() };
+    let by_tensor = Layout { fused_optimizer: false, ..fused.clone() };
+    // Forty layers and the root, nine operations each.
+    let slow = 1_000_000_000;
+    assert_eq!(optimizer(&by_tensor, slow), 41 * 9 * slow);
+    // With three layers a unit there are fourteen units and the root.
+    let wider = Layout { gathering: Gathering { unit_layers: 3, ..by_tensor.gathering }, ..by_tensor.clone() };
+    assert_eq!(optimizer(&wider, 3 * slow), 15 * 9 * 3 * slow);
+    // A fast host is not waited for, and a fused step is one launch.
+    assert!((1..41 * 9 * slow).contains(&optimizer(&by_tensor, 1)));
+    assert_eq!(optimizer(&by_tensor, 1), optimizer(&by_tensor, 0));
+    assert_eq!(optimizer(&fused, slow), optimizer(&fused, 0));
+}
