@@ -526,12 +526,12 @@ fn stretch(plan: &JobPlan, layout: &Layout, price: &Price) -> (Stretch, Stretch)
     // The pass after which the gradients of weights are complete.
     let completing = if layout.schedule.splits_backward() { PassKind::WeightGrads } else { PassKind::Backward };
     // Gathering and reduction of one pass of a micro-batch, each as long as it runs beside kernels.
-    let sharded_factor = |stage: &[u16], pass: PassKind, beside: BesideKernels| {
+    let sharded_factor = |stage: &[u16], pass: PassKind, comm: BesideKernels| {
         let total = plan.pass(stage, pass).compute.max(1);
-        let room = (total as f64 / (beside.gather_ps + beside.reduce_ps).max(1) as f64).min(1.0);
+        let room = (total as f64 / (comm.gather_ps + comm.reduce_ps).max(1) as f64).min(1.0);
         let one = |ps: u64, op, bytes| factor(stage, pass, (ps as f64 * room) as u64, op, bytes) - 1.0;
-        1.0 + one(beside.gather_ps, CollectiveOp::AllGather, beside.gather_bytes)
-            + one(beside.reduce_ps, CollectiveOp::ReduceScatter, beside.reduce_bytes)
+        1.0 + one(comm.gather_ps, CollectiveOp::AllGather, comm.gather_bytes)
+            + one(comm.reduce_ps, CollectiveOp::ReduceScatter, comm.reduce_bytes)
     };
     let sync_stretch = |(number, stage): (usize, &Vec<u16>)| {
         if sync.gather_forward && sync.shards_passes() {

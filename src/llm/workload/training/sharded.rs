@@ -676,14 +676,14 @@ mod tests {
     fn each_gathering_and_reduction_runs_beside_kernels_with_its_own_latency() {
         let machine =
             Machine { kernels: &Bytes, comm: &Latent, gpus_per_server: 8, host_bps: 0, host_op_ps: 0, peak_flops: 0 };
-        let beside = |l: &Layout| {
+        let hidden_and_waits = |l: &Layout| {
             let price = Price::new(&machine, &RankPlacement::new(l).unwrap());
             let passes = ShardedPasses::of_microbatch(&plan(), l, &plan().stages[0]);
             (passes.beside_kernels(&plan(), l, &price), passes.waits(&plan(), l, &price, false))
         };
         // The root and four units of 100 parameters take 250 ps each to gather and 450 ps each to reduce.
         let l = sharded(Framework::Fsdp2);
-        let ([forward, backward], waits) = beside(&l);
+        let ([forward, backward], waits) = hidden_and_waits(&l);
         // The root's 250 ps are waited for, then the first unit's less the embedding's 10 ps.
         assert_eq!(waits[0], 250 + 240);
         assert_eq!((forward.gather_ps, forward.gather_bytes), (5 * 250 - 490, 200));
@@ -694,11 +694,11 @@ mod tests {
         assert_eq!((backward.gather_ps, backward.gather_bytes), (4 * 250 * hidden / all, 200));
         assert_eq!((backward.reduce_ps, backward.reduce_bytes), (5 * 450 * hidden / all, 400));
         // With parameters kept for the backward pass, nothing is gathered there.
-        let (kept, _) = beside(&Layout { zero: 2, ..l.clone() });
+        let (kept, _) = hidden_and_waits(&Layout { zero: 2, ..l.clone() });
         assert_eq!((kept[0], kept[1].gather_ps), (forward, 0));
         // What is waited for slows nothing down.
         let mut at_once = l;
         (at_once.gathering.units_ahead, at_once.overlap_grad) = (0, false);
-        assert_eq!(beside(&at_once).0.map(|b| b.gather_ps + b.reduce_ps), [0, 0]);
+        assert_eq!(hidden_and_waits(&at_once).0.map(|b| b.gather_ps + b.reduce_ps), [0, 0]);
     }
 }
