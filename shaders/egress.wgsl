@@ -280,12 +280,18 @@ fn egress_transmit(port: u32, p: u32, wire: u32, x: u64, event: EventKey) {
     }
 }
 
-// Whether packet `p`, which the held `port` has sent by `done` over a link that is down or loses packets, reaches the port's peer.
+// Whether packet `p`, which the held `port` has sent by `done`, reaches the port's peer: the link may be down or lose it, or the watchdog may drop it.
 fn reaches_peer(port: u32, p: u32, done: u64) -> bool {
-    return (held.peer & LINK_DOWN) == 0u && !is_lost(exp_nic_len + port, p, done);
+    if (held.peer & LINK_DOWN) != 0u {
+        return false;
+    }
+    if (held.peer & LINK_DROPS) != 0u && watchdog_drops(port, p) {
+        return false;
+    }
+    return (held.peer & LINK_LOSES) == 0u || !is_lost(exp_nic_len + port, p, done);
 }
 
-// Drops `p`, which was on its way to egress `port`, or which `port` sends while its link is down or loses it. A pause frame only disappears.
+// Drops `p`, which was on its way to egress `port`, or which `port` sends and which does not reach its peer. A pause frame only disappears.
 fn drop_packet(port: u32, p: u32) {
     let row = port_base + port;
     // Without branches: each costs software drivers compile time.
@@ -304,9 +310,15 @@ fn on_frame(port: u32, p: u32, event: EventKey) -> bool {
     if !resume {
         ports[port_base + port].pauses += 1u;
     }
+    var overruled = false;
+    if has_mode(MODE_CHANGES) && exps[exp_row].watch_first != 0u {
+        overruled = watch_pause(port, class_of(meta_word), resume, event.t);
+    }
     if has_classes() {
-        pause_class(port, class_of(meta_word), resume);
-    } else {
+        if !overruled {
+            pause_class(port, class_of(meta_word), resume);
+        }
+    } else if !overruled {
         held.paused = select(1u, 0u, resume);
     }
     pause_ps[wire_base + exp_nic_len + port] += select(0lu - event.t, event.t, resume);

@@ -2,7 +2,7 @@
 // and written once, however many packets it sends in a step. What only some packets need stays in the row.
 
 struct HeldPort {
-    // Constants of the port. The peer has the bits `LINK_TROUBLE` while its link is down or loses packets.
+    // Constants of the port. The peer has bits of `LINK_TROUBLE` while its link is down or loses packets, or its watchdog drops them.
     peer: u32,
     // Columns of its row.
     busy: u32,

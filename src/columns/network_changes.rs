@@ -1,21 +1,23 @@
-//! Changes of an experiment's network that are still to come. No column: the host makes them between two steps.
+//! Changes of an experiment's network that are still to come, and the watchdog of its pauses. No column: the host does both between two steps.
 
 use super::SHARED_HEADER;
-use super::index::{FlowIdx, LinkEndIdx, NicIdx};
+use super::index::{FlowIdx, LinkEndIdx, NicIdx, PortIdx};
 use super::rows::{Exp, Nic, Port};
 
 /// Bit of [`Port::peer`](super::Port::peer) that says that the port's link is down.
 pub const LINK_DOWN: u32 = 1 << 31;
 /// Bit of [`Port::peer`](super::Port::peer) and [`Nic::peer`](super::Nic::peer): what is sent there may get lost at random.
 pub const LINK_LOSES: u32 = 1 << 30;
+/// Bit of [`Port::peer`](super::Port::peer) that says that the watchdog drops packets of some traffic class of the port.
+pub const LINK_DROPS: u32 = 1 << 29;
 /// Bit of [`Nic::peer`](super::Nic::peer): queue pairs have moved from this NIC to another one, so packets of theirs may still arrive.
 pub const FLOWS_LEFT: u32 = 1 << 31;
 /// Value of [`FlowTx::flow_id`](super::FlowTx::flow_id) of a row that holds no queue pair, but a place in the order of its NIC for one that moves there.
 pub const NO_FLOW: u32 = u32::MAX;
 /// Value of [`Packet::path`](super::Packet::path) of a packet that a NIC hands over to the NIC where its queue pair is now.
 pub const HANDED_OVER: u32 = u32::MAX;
-/// Both bits of a peer that are not part of its index. At a NIC the first of them is [`FLOWS_LEFT`].
-pub const LINK_TROUBLE: u32 = LINK_DOWN | LINK_LOSES;
+/// The bits of a peer that are not part of its index. At a NIC the first of them is [`FLOWS_LEFT`].
+pub const LINK_TROUBLE: u32 = LINK_DOWN | LINK_LOSES | LINK_DROPS;
 /// Value of [`Nic::paused`](super::Nic::paused) while the NIC's link is down.
 pub const HOLDS: u32 = 2;
 
@@ -26,7 +28,7 @@ impl Port {
         self.peer.0 & LINK_DOWN != 0
     }
 
-    /// Whether its link is down, or loses packets. PRECONDITION: it has a link.
+    /// Whether its link is down or loses packets, or its watchdog drops them. PRECONDITION: it has a link.
     #[inline(always)]
     pub fn has_trouble(&self) -> bool {
         self.peer.0 & LINK_TROUBLE != 0
@@ -70,7 +72,34 @@ pub mod loss {
     pub const BYTES_HI: u32 = 4;
 }
 
+/// Shared words that a traffic class of a switch port has where pauses are watched: [`watch`].
+pub const WATCH_WORDS: u32 = 5;
+
+/// Places of the words of a traffic class of a switch port in an experiment whose pauses are watched, from [`Exp::watch_words`] on.
+pub mod watch {
+    /// Time at which the last pause or resume frame for the class arrived, in ps, low word.
+    pub const SINCE_LO: u32 = 0;
+    /// Its high word.
+    pub const SINCE_HI: u32 = 1;
+    /// [`ACTS`] and [`ASKED`].
+    pub const STATE: u32 = 2;
+    /// Packets that the watchdog has dropped.
+    pub const DROPS: u32 = 3;
+    /// Number of times that the watchdog began to act.
+    pub const STARTS: u32 = 4;
+    /// Bit of [`STATE`]: the watchdog acts, so the class is not paused.
+    pub const ACTS: u32 = 1;
+    /// Bit of [`STATE`], beside [`ACTS`] only: the peer asks the class to be silent.
+    pub const ASKED: u32 = 2;
+}
+
 impl Exp {
+    /// Place of the first shared word about pauses of `class` of `port`. PRECONDITION: pauses are watched.
+    #[inline]
+    pub fn watch_words(&self, port: PortIdx, class: u32) -> usize {
+        (self.watch_first + (port.0 * self.class_n.max(1) + class) * WATCH_WORDS) as usize
+    }
+
     /// Place of the first shared word about losses of link end `end`.
     #[inline]
     pub fn loss_words(&self, end: LinkEndIdx) -> usize {
@@ -136,6 +165,19 @@ pub struct RateColumns {
     pub rate_idx: u32,
 }
 
+/// The watchdog of pauses at the ports of switches.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Watchdog {
+    /// Time from the last pause frame after which it begins to act, in ps.
+    pub detect: u64,
+    /// Time from the last resume frame after which it ends, in ps.
+    pub restore: u64,
+    /// Whether it drops what a class sends while it acts.
+    pub drops: bool,
+    /// Time in ps of the next stop at which it looks at the ports: nothing begins or ends before.
+    pub next: u64,
+}
+
 /// The changes of an experiment's network. Until the next one, `Exp::time_limit` is its time at the latest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkChanges {
@@ -149,6 +191,8 @@ pub struct NetworkChanges {
     pub own_rates: Vec<(LinkEndIdx, u64)>,
     /// Whether packets get lost at random at some time, so that there are [`LOSS_WORDS`] for each link end.
     pub has_losses: bool,
+    /// The watchdog of pauses. If there is one, [`Exp::watch_first`] is not 0.
+    pub watchdog: Option<Watchdog>,
 }
 
 impl NetworkChanges {
@@ -156,6 +200,12 @@ impl NetworkChanges {
     #[inline]
     pub fn next_time(&self) -> Option<u64> {
         self.list.get(self.next).map(|&(time, _)| time)
+    }
+
+    /// Whether the experiment may stop for a change of its network, or for the watchdog.
+    #[inline]
+    pub fn may_stop(&self) -> bool {
+        self.next_time().is_some() || self.watchdog.is_some()
     }
 
     /// Highest rate of link end `end` in bps, which now has `rate`.

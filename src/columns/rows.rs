@@ -243,6 +243,10 @@ rows! {
         interval_ns: u32,
         /// Folding: share of skips that is also simulated, to measure their error, in millionths.
         audit_ppm: u32,
+        /// Place of the first shared word about pauses ([`watch`](super::watch)); 0: no pause is watched.
+        watch_first: u32,
+        /// Fills the row; always 0.
+        pad0: u32,
         /// Link rates that an INT header can name, in Mb/s: indices 0 to 3.
         rates_mbps_lo: [u32; 4],
         /// Link rates that an INT header can name, in Mb/s: indices 4 to 7.
@@ -324,7 +328,8 @@ rows! {
         exp: u32,
         /// The switch that it belongs to.
         switch_idx: SwitchIdx,
-        /// The link end that receives what this port sends, with the bits [`LINK_TROUBLE`](super::LINK_TROUBLE) while its link is down or loses packets.
+        /// The link end that receives what this port sends, with the bits [`LINK_TROUBLE`](super::LINK_TROUBLE) while its link is down or loses packets, or its
+        /// watchdog drops them.
         peer: LinkEndIdx,
         /// Index of its link's rate in the INT header.
         rate_idx: u32,

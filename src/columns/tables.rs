@@ -12,7 +12,7 @@ use bytemuck::{cast_slice, cast_slice_mut};
 use super::claims::{ClaimTable, Claims};
 use super::column::Column;
 use super::index::{EndOwner, FlowIdx, LinkEndIdx, PortIdx, TaskIdx};
-use super::network_changes::NetworkChanges;
+use super::network_changes::{NetworkChanges, watch};
 use super::registry::every_table;
 use super::series::TimeSeries;
 use super::spans::{ColumnRow, Spans};
@@ -410,7 +410,18 @@ impl Tables<'_> {
         let first = end.usize() * classes;
         let of_classes = self.class_queues[first..first + classes].iter().filter(|queue| queue.paused != 0).count();
         // `HOLDS` is no pause.
-        u32::from(paused == 1) + of_classes as u32
+        u32::from(paused == 1) + of_classes as u32 + self.pauses_overruled(end)
+    }
+
+    /// Number of pauses of `end` that have not ended and hold nothing, because the watchdog acts.
+    fn pauses_overruled(&self, end: LinkEndIdx) -> u32 {
+        let e = &self.exps[0];
+        let EndOwner::Port(port) = end.owner(e.nic_len) else { return 0 };
+        if e.watch_first == 0 {
+            return 0;
+        }
+        let state = |class: u32| self.shared[e.watch_words(port, class) + watch::STATE as usize];
+        (0..e.class_n.max(1)).filter(|&class| state(class) & watch::ASKED != 0).count() as u32
     }
 
     /// Counts the beginning or the end of `n` pauses of `end` at `now`, in ps.

@@ -14,6 +14,7 @@ use crate::cpu::switch::egress::{completion_time, drop_packet};
 use crate::cpu::switch::port_queue::has_port_queues;
 use crate::cpu::transport::queue_pair::join_order;
 use crate::cpu::transport::rate::set_rate;
+use crate::watchdog;
 use hyperfold_columns::{
     EndOwner, FLOWS_LEFT, FlowIdx, HANDED_OVER, HOLDS, LINK_DOWN, LINK_LOSES, LinkEndIdx, NEVER, NicIdx, PacketIdx,
     PortIdx, RateColumns, TableChange, Tables, cc, kind, loss, meta, qp,
@@ -112,6 +113,7 @@ fn link_down(t: &mut Tables, end: LinkEndIdx, peer: LinkEndIdx, now: u64) -> Opt
     if has_classes(&t.exps[0]) {
         end_pauses(t, port);
     }
+    watchdog::forget(t, port);
     while frame.is_some() {
         debug_assert_eq!((t.packets[frame].meta >> meta::KIND_SHIFT) & meta::KIND_MASK, kind::FRAME);
         frame = return_record(t, frame);
@@ -277,7 +279,7 @@ fn resume_nic(t: &mut Tables, n: NicIdx, now: u64) {
 }
 
 /// Lets `port` start its next transmission at `now`, if it is idle and has one: as if one had ended, which a change caused.
-fn kick(t: &mut Tables, port: PortIdx, now: u64) {
+pub(crate) fn kick(t: &mut Tables, port: PortIdx, now: u64) {
     let row = &mut t.ports[port];
     if row.q_head.is_some() && (row.busy == 0 || row.busy_until < now) {
         (row.busy, row.busy_until, row.busy_d) = (1, now, periodic(u32::MAX, u32::MAX, 0));

@@ -8,6 +8,7 @@
 //! | [`grow`] | packet pools that grow between steps |
 //! | [`stops`] | times at which an experiment stops for the host |
 //! | [`changes`] | links that fail and new paths, between steps |
+//! | `watchdog` | pauses that last too long, between steps |
 //! | [`series`] | samples over time, between steps |
 //! | [`fair_rates`] | what a device that solves rates at flow level offers |
 //! | `fold_stats` | what an engine that folds counts of an experiment |
@@ -29,6 +30,7 @@ pub mod grow;
 pub mod series;
 pub mod stops;
 pub mod systems;
+mod watchdog;
 
 pub use error::EngineError;
 pub use fold_stats::{Audit, FoldStats};

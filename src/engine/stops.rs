@@ -1,18 +1,20 @@
-//! Stops of an experiment at given times, at which the host changes its network ([`super::changes`]) or takes samples ([`super::series`]).
+//! Stops of an experiment at given times, at which the host changes its network ([`super::changes`]), looks after pauses ([`super::watchdog`]) or takes samples
+//! ([`super::series`]).
 //!
 //! Until its next stop, that time is the time limit of the experiment. So no system knows of stops, and every engine makes them. Everything before that time
 //! is done then, and nothing at it or after it.
 
 use crate::grow::{TooManyPackets, grow};
-use crate::{changes, series};
+use crate::{changes, series, watchdog};
 use hyperfold_columns::{Exp, NEVER, Tables, TimeSeries, mode, status};
 
 /// Prepares the first stop: the tables hold the state at time 0, and the time limit is that of the experiment.
 pub fn begin(t: &mut Tables) {
     let limit = t.exps[0].time_limit;
-    if t.changes.next_time().is_some() {
+    if t.changes.may_stop() {
         t.exps[0].modes |= mode::CHANGES;
         t.changes.time_limit = limit;
+        watchdog::plan(t);
     }
     if t.series.is_on() {
         t.exps[0].modes |= mode::SAMPLED;
@@ -27,14 +29,14 @@ pub fn is_due(t: &Tables) -> bool {
     // At flow level the network changes within a run.
     let changes = |e: &Exp| e.modes & mode::CHANGES != 0 && t.changes.next_time().is_some();
     t.exps.first().is_some_and(|e| match e.status {
-        status::TIME_LIMIT => changes(e) || sample_is_due(t),
+        status::TIME_LIMIT => changes(e) || watchdog_is_due(t) || sample_is_due(t),
         // The last sample is taken when the outcome is read.
-        status::DONE => changes(e),
+        status::DONE => changes(e) || watchdog::holds_packets(t),
         _ => false,
     })
 }
 
-/// Takes the samples and makes the changes for which the experiment has stopped, and lets it go on. `packet_limit` is the maximum number of its packet records.
+/// Does that for which the experiment has stopped: samples, changes, the watchdog. Then it lets the experiment go on. `packet_limit` is the maximum number of its packet records.
 ///
 /// PRECONDITION: `t` holds one experiment, and [`is_due`].
 ///
@@ -43,16 +45,25 @@ pub fn is_due(t: &Tables) -> bool {
 pub fn pass(t: &mut Tables, packet_limit: u64) -> Result<(), TooManyPackets> {
     let limit = if t.series.is_on() { t.series.time_limit } else { t.changes.time_limit };
     let change = t.changes.next_time();
+    let ended = t.exps[0].status == status::DONE;
+    let watched = if ended { watchdog::next_deadline(t, limit) } else { watchdog::next_stop(t, limit) };
+    let next = change.unwrap_or(NEVER).min(watched.unwrap_or(NEVER));
     // An experiment without events is at the time of its next change.
-    let now = match t.exps[0].status {
-        status::DONE => change.unwrap_or(NEVER),
-        _ => t.exps[0].now,
-    };
+    let now = if ended { next } else { t.exps[0].now };
     // A sample sees what was before its time, and a change comes first at its time.
-    series::take_until(t, now.min(change.unwrap_or(NEVER)).min(limit));
-    if let Some(time) = change.filter(|&time| time <= now || limit <= now) {
+    series::take_until(t, now.min(next).min(limit));
+    if ended && next == NEVER {
+        // What waits for the watchdog waits beyond the limit.
+        (t.exps[0].now, t.exps[0].status) = (limit, status::TIME_LIMIT);
+        return Ok(());
+    }
+    if let Some(time) = change.filter(|&time| time == next && (time <= now || limit <= now)) {
         changes::make(t, time);
     }
+    if let Some(time) = watched.filter(|&time| time == next && time <= now) {
+        watchdog::act(t, time);
+    }
+    watchdog::plan(t);
     t.exps[0].time_limit = next_limit(t, limit);
     if t.exps[0].now >= limit && t.changes.next_time().is_none() && change.is_none() {
         return Ok(());
@@ -70,6 +81,11 @@ pub fn stop_sampling(t: &mut Tables) {
     }
 }
 
+/// Whether the watchdog has something to do before the experiment goes on.
+fn watchdog_is_due(t: &Tables) -> bool {
+    watchdog::next_stop(t, t.changes.time_limit).is_some_and(|time| time <= t.exps[0].now)
+}
+
 /// Whether there is a sample to be taken before the experiment goes on.
 fn sample_is_due(t: &Tables) -> bool {
     t.series.next_time().is_some_and(|time| time <= t.exps[0].now && time < t.series.time_limit)
@@ -77,5 +93,6 @@ fn sample_is_due(t: &Tables) -> bool {
 
 /// Time of the next stop, `limit` at the latest.
 fn next_limit(t: &Tables, limit: u64) -> u64 {
-    [t.changes.next_time(), t.series.next_time()].into_iter().flatten().fold(limit, u64::min)
+    let times = [t.changes.next_time(), watchdog::next_stop(t, limit), t.series.next_time()];
+    times.into_iter().flatten().fold(limit, u64::min)
 }

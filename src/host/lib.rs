@@ -33,7 +33,7 @@ pub use batches::world::{Batch, Ended, Limits};
 pub use estimates::estimate::estimate;
 pub use outcomes::outcome::{
     Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, JobTimes, LinkOutcome, PoolOutcome, RequestOutcome,
-    ServingOutcome, SharedLinkOutcome,
+    ServingOutcome, SharedLinkOutcome, WatchdogOutcome,
 };
 pub use outcomes::series_outcome::{FlowSampleOutcome, LinkSampleOutcome, SeriesOutcome};
 pub use programs::class_program::{ClassProgram, queue_pairs};

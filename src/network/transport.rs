@@ -288,6 +288,8 @@ pub struct Transport {
     pub buffer_bytes: u64,
     /// Shared buffers per tier, if tiers of a generated network differ.
     pub tier_buffers: Option<TierBuffers>,
+    /// Watchdog of pauses at switches; none: they wait for ever.
+    pub watchdog: Option<PauseWatchdog>,
     /// Bytes of a switch's buffer reserved for each port.
     pub reserve_bytes: u32,
     /// Bytes below the pause threshold at which a port resumes its peer.
@@ -302,6 +304,17 @@ pub struct Transport {
     pub global_rtt: bool,
     /// Traffic classes, from 2 to [`TrafficClass::MOST`] of them; empty: all packets are of one class, without queues of its own.
     pub classes: Vec<TrafficClass>,
+}
+
+/// What switches do about pauses that last too long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct PauseWatchdog {
+    /// Time from a pause frame after which a port sends although it is paused.
+    pub detect_ps: u64,
+    /// Time from a resume frame after which it obeys pauses again.
+    pub restore_ps: u64,
+    /// Whether what it sends meanwhile is dropped. Else it is forwarded.
+    pub drops: bool,
 }
 
 /// Shared buffer of the switches in each tier, in bytes.

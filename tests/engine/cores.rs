@@ -78,6 +78,7 @@ fn threads_change_no_table_of_flows() {
         random::CLASSES,
         random::IMPAIRED,
         random::MOVING,
+        random::WATCHED,
     ]
     .into_iter()
     .flat_map(|first| first..first + 10)

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use crate::oracle::{Failure, LATE_PS, Opts, Order, is_switch, simulate};
+use crate::oracle::{Failure, LATE_PS, Opts, Order, Outcome, is_switch, simulate};
 use crate::reached::{Credit, Reach, Reached};
 use crate::support;
 use crate::support::{Case, engine, random};
@@ -28,6 +28,10 @@ struct Seen {
     lost: Option<Vec<u64>>,
     /// By arc: packets of NICs that got lost at random.
     lost_by_nics: Vec<u64>,
+    /// By arc: packets that the watchdog dropped.
+    dropped_by_watchdog: Vec<u64>,
+    /// Times that the watchdog began to act.
+    watchdog_starts: u64,
     max_queue_bytes: u64,
 }
 
@@ -49,6 +53,8 @@ fn by_oracle(case: &Case) -> Seen {
         drops: o.drops,
         lost: (on_links == o.drops).then_some(lost),
         lost_by_nics,
+        dropped_by_watchdog: o.dropped_by_watchdog,
+        watchdog_starts: o.watchdog.starts,
         max_queue_bytes: o.max_queue_bytes,
     }
 }
@@ -60,6 +66,7 @@ fn by_engine(case: &Case, name: &str, step_divisor: u64) -> Seen {
     engine::conserved(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
     let t = &built.tables;
     let lost_by_nics = engine::lost_by_nics(case, &built);
+    let (dropped_by_watchdog, watchdog_starts) = engine::by_watchdog(case, &built);
     Seen {
         finish_ps: built.flow_rows.iter().map(|&r| t.flow_tx[r].finish).map(|f| (f != NEVER).then_some(f)).collect(),
         gave_up: ended == status::GAVE_UP,
@@ -70,6 +77,8 @@ fn by_engine(case: &Case, name: &str, step_divisor: u64) -> Seen {
         drops: t.ports.iter().map(|p| p.drops as u64).chain(lost_by_nics.iter().copied()).sum(),
         lost_by_nics,
         lost: Some(engine::drops_by_arc(case, &built)),
+        dropped_by_watchdog,
+        watchdog_starts,
         max_queue_bytes: t.ports.iter().map(|p| p.max_q as u64).max().unwrap_or(0),
     }
 }
@@ -265,6 +274,40 @@ fn engine_and_oracle_agree_on_flows_that_move_to_other_ports() {
     );
     assert!(moving > 100 && strays > 25 && matters > 70, "{moving} {strays} {matters}");
     assert!(met.paused > 40 && met.outlived > 40, "{met:?}");
+}
+
+#[test]
+fn engine_and_oracle_agree_on_the_watchdog_of_pauses() {
+    let mut met = Reached::default();
+    let mut seen = std::collections::BTreeMap::<&str, u32>::new();
+    for seed in random::WATCHED..random::WATCHED + 600 {
+        let mut case = random::case(seed);
+        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
+        let with = simulate(&case, Order::Lineage, Opts::default());
+        let (counts, transport) = (with.watchdog, &case.transport);
+        let ends_early = |out: &Outcome| out.failure.is_some();
+        let mut note = |what, yes: bool| *seen.entry(what).or_default() += u32::from(yes);
+        note("acts", counts.starts > 0);
+        note("ends", counts.ends > 0);
+        note("drops", counts.drops > 0);
+        note("acts, and all ends", counts.starts > 0 && with.failure.is_none());
+        note("drops, and all ends", counts.drops > 0 && with.failure.is_none());
+        note("forwards", counts.starts > 0 && !transport.watchdog.is_some_and(|watchdog| watchdog.drops));
+        note("overrules a pause frame", counts.overruled > 0);
+        note("acts where nothing else is left", counts.last_hopes > 0);
+        note("acts with classes", counts.starts > 0 && !transport.classes.is_empty());
+        note("acts with adaptive routing", counts.starts > 0 && transport.grade_packets.is_some());
+        note("acts with changes", counts.starts > 0 && !case.changes.is_empty());
+        case.transport.watchdog = None;
+        let without = simulate(&case, Order::Lineage, Opts::default());
+        note("matters", counts.starts > 0 && without.finish_ps != with.finish_ps);
+        note("saves what would fail", ends_early(&without) && !ends_early(&with));
+    }
+    println!("600 cases: {seen:?} {met:?}");
+    for (what, least) in [("acts", 200), ("ends", 100), ("drops", 120), ("drops, and all ends", 40), ("forwards", 40)] {
+        assert!(seen[what] >= least, "{what}: {seen:?}");
+    }
+    assert!(seen.values().all(|&n| n > 0), "{seen:?}");
 }
 
 /// The case, with links that fail at the very instant at which a packet arrives for a paused port: those of all ports that are paused then, the highest port

@@ -67,6 +67,7 @@ fn samples_change_nothing_and_steps_change_no_sample() {
         (random::CLASSES, 30),
         (random::IMPAIRED, 30),
         (random::MOVING, 30),
+        (random::WATCHED, 30),
     ];
     for seed in seeds.iter().flat_map(|&(first, n)| first..first + n) {
         case(&format!("seed {seed}"), &random::case(seed));

@@ -48,7 +48,8 @@ fn samples_are_those_of_the_cpu() {
     let series = Some(SeriesKeys { links: true, flows: true, interval_ps: 777_777, cap: 20 });
     let options = BuildOptions { series, ..BuildOptions::default() };
     let changing = (random::CHANGES..random::CHANGES + 6).map(|seed| ("changing", random::case(seed)));
-    for (name, case) in small::all().into_iter().chain(changing) {
+    let watched = (random::WATCHED..random::WATCHED + 12).map(|seed| ("watched", random::case(seed)));
+    for (name, case) in small::all().into_iter().chain(changing).chain(watched) {
         all_orders(name, &engine::tables(&case, options).tables);
     }
     let g = gpu_graphs::case(3);

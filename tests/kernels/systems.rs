@@ -72,7 +72,8 @@ fn random_networks() {
         .chain(random::ADAPTIVE..random::ADAPTIVE + 40)
         .chain(random::CLASSES..random::CLASSES + 48)
         .chain(random::IMPAIRED..random::IMPAIRED + 60)
-        .chain(random::MOVING..random::MOVING + 60);
+        .chain(random::MOVING..random::MOVING + 60)
+        .chain(random::WATCHED..random::WATCHED + 80);
     for seed in seeds {
         let mut t = support::engine::tables(&random::case(seed), BuildOptions::default()).tables;
         parity(kernels, &format!("random case {seed}"), &mut t, 150);

@@ -7,15 +7,15 @@ use std::time::{Duration, Instant};
 use crate::support::program::{Folder, command, seen};
 
 /// Four hosts 0 to 3 on four switches 4 to 7 in a ring.
-const RING_OF_SWITCHES: &str = "8 4 8\n4 5 6 7\n\
+pub const RING_OF_SWITCHES: &str = "8 4 8\n4 5 6 7\n\
     0 4 100Gbps 1us 0\n1 5 100Gbps 1us 0\n2 6 100Gbps 1us 0\n3 7 100Gbps 1us 0\n\
     4 5 100Gbps 1us 0\n5 6 100Gbps 1us 0\n6 7 100Gbps 1us 0\n7 4 100Gbps 1us 0\n";
 
 /// Everyone sends to the host opposite.
-const OPPOSITE: &str = "4\n0 2 3 100 2000000 0\n1 3 3 100 2000000 0\n2 0 3 100 2000000 0\n3 1 3 100 2000000 0\n";
+pub const OPPOSITE: &str = "4\n0 2 3 100 2000000 0\n1 3 3 100 2000000 0\n2 0 3 100 2000000 0\n3 1 3 100 2000000 0\n";
 
 /// All clockwise: each link between switches waits for the next.
-const CLOCKWISE: &str = "0 0 2 10000 100 | 0 4 5 6 2\n1 1 3 10000 100 | 1 5 6 7 3\n2 2 0 10000 100 | 2 6 7 4 0\n3 3 1 10000 100 | 3 7 4 5 1\n";
+pub const CLOCKWISE: &str = "0 0 2 10000 100 | 0 4 5 6 2\n1 1 3 10000 100 | 1 5 6 7 3\n2 2 0 10000 100 | 2 6 7 4 0\n3 3 1 10000 100 | 3 7 4 5 1\n";
 
 /// Two clockwise, two the other way: nothing waits in a circle.
 const BOTH_WAYS: &str = "0 0 2 10000 100 | 0 4 5 6 2\n1 1 3 10000 100 | 1 5 6 7 3\n2 2 0 10000 100 | 2 6 5 4 0\n3 3 1 10000 100 | 3 7 6 5 1\n";

@@ -18,6 +18,7 @@ mod losses;
 mod old_folders;
 #[cfg(unix)]
 mod output;
+mod pause_watchdog;
 mod paused_times;
 mod pipelines;
 mod python;

@@ -1,6 +1,6 @@
 //! Running a [`Case`] on the CPU engine and reading its outcome.
 
-use hyperfold_columns::{LinkEndIdx, NEVER, NicIdx, OwnedTables, status};
+use hyperfold_columns::{LinkEndIdx, NEVER, NicIdx, OwnedTables, PortIdx, status, watch};
 use hyperfold_engine::{Engine, EngineError, SliceOutcome, cpu};
 use hyperfold_host::batches::conserve;
 use hyperfold_host::tables::build_tables::{BuildOptions, Built, GraphCase, PacketCase, build};
@@ -49,6 +49,10 @@ pub fn is_final(t: &OwnedTables) -> bool {
     let status = t.exps[0].status;
     let waits_for_change = t.changes.next_time().is_some() && matches!(status, status::TIME_LIMIT | status::DONE);
     let is_due = |time| time <= t.exps[0].now && time < t.series.time_limit;
+    let is_watched = t.changes.watchdog.is_some() && matches!(status, status::TIME_LIMIT | status::DONE);
+    if is_watched && !waits_for_change {
+        return hyperfold_engine::is_final(&t.clone().view());
+    }
     let waits_for_sample = status == status::TIME_LIMIT && t.series.next_time().is_some_and(is_due);
     !matches!(status, status::RUNNING | status::NEEDS_PACKETS) && !waits_for_change && !waits_for_sample
 }
@@ -66,6 +70,23 @@ pub fn drops_by_arc(case: &Case, built: &Built) -> Vec<u64> {
         by_arc[arc as usize] = port.drops as u64;
     }
     by_arc
+}
+
+/// Packets that the watchdog dropped, by arc, and how often it began to act.
+pub fn by_watchdog(case: &Case, built: &Built) -> (Vec<u64>, u64) {
+    let t = &built.tables;
+    let (mut by_arc, mut starts) = (vec![0; 2 * case.network.links.len()], 0);
+    if t.exps[0].watch_first == 0 {
+        return (by_arc, starts);
+    }
+    for (port, &arc) in PortIdx::all(t.exps[0].port_len).zip(&built.end_arcs[t.nics.len()..]) {
+        for class in 0..t.exps[0].class_n.max(1) {
+            let words = &t.shared[t.exps[0].watch_words(port, class)..];
+            by_arc[arc as usize] += u64::from(words[watch::DROPS as usize]);
+            starts += u64::from(words[watch::STARTS as usize]);
+        }
+    }
+    (by_arc, starts)
 }
 
 /// For how long each link end was paused, by arc. A pause that has not ended lasts until `end_ps`.

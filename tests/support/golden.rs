@@ -321,6 +321,7 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         swift: Swift::default(),
         nscc: Nscc::default(),
         credit: None,
+        watchdog: None,
         ecn: flag("ENABLE_QCN"),
         pfc: flag("PFC_ENABLED"),
         buffer_bytes: int("BUFFER_SIZE") << 20,

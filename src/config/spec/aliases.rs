@@ -63,6 +63,18 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ),
     ("workload.class", "traffic_class workload.priority priority_group service_level workload.traffic_class"),
     ("transport.pfc", "priority_flow_control enable_pfc lossless pause"),
+    (
+        "transport.pfc_watchdog",
+        "pfcwd pfc_wd watchdog pause_watchdog deadlock_recovery storm_control pause_timeout pfc.watchdog",
+    ),
+    (
+        "transport.pfc_watchdog_detect_us",
+        "detection_time pfcwd_detection_time watchdog_detect_us detect_us pfc.watchdog_detect_us",
+    ),
+    (
+        "transport.pfc_watchdog_restore_us",
+        "restoration_time pfcwd_restoration_time watchdog_restore_us restore_us pfc.watchdog_restore_us",
+    ),
     ("transport.ecn", "enable_ecn ecn_enabled qcn"),
     ("transport.ecn_kmin_kb", "kmin ecn_kmin ecn_min kmin_kb ecn_threshold threshold"),
     ("transport.ecn_kmax_kb", "kmax ecn_kmax ecn_max kmax_kb ecn_threshold threshold"),

@@ -22,6 +22,10 @@ pub(super) fn packets(v: &Values) -> bool {
 pub(super) fn shares_buffer(v: &Values) -> bool {
     packets(v) && !v.bool(KeyId::PortQueue)
 }
+/// Whether switches watch pauses.
+pub(super) fn pfc_watchdog(v: &Values) -> bool {
+    packets(v) && v.bool(KeyId::Pfc) && !v.is(KeyId::PfcWatchdog, "off")
+}
 /// Whether the congestion control is one of Ultra Ethernet, with that transport's packets, receivers and switches.
 pub(super) fn ultra_ethernet(v: &Values) -> bool {
     v.is(KeyId::Cc, "nscc") || v.is(KeyId::Cc, "rccc")

@@ -448,6 +448,10 @@ fn check_ultra_ethernet(v: &Values) -> Result<(), Conflict> {
         let why = "a shared buffer without PFC may drop credit, which is never given again: transport.port_queue = true, or transport.pfc = true";
         return fail(KeyId::ReceiverCredit, why);
     }
+    if uec && v.bool(KeyId::ReceiverCredit) && v.bool(KeyId::Pfc) && v.is(KeyId::PfcWatchdog, "drop") {
+        let why = "a watchdog that drops packets may drop credit, which is never given again: \"forward\" or \"off\", or transport.receiver_credit = false";
+        return fail(KeyId::PfcWatchdog, why);
+    }
     if v.bool(KeyId::PortQueue) && v.is(KeyId::Cc, "hpcc") {
         return fail(KeyId::PortQueue, "hpcc reads the queues of a shared buffer: false");
     }

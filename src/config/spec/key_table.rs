@@ -115,6 +115,12 @@ macro_rules! for_each_key {
             PfcAlphaShift "transport.pfc_alpha_shift" int(0, 30), D::Int(3), shares_buffer, "dynamic threshold: free buffer shifted right by this";
             PfcReserveBytes "transport.pfc_reserve_bytes" int(0, 1 << 30), D::Int(4096), shares_buffer, "buffer reserved to each port";
             PfcResumeOffsetBytes "transport.pfc_resume_offset_bytes" int(0, 1 << 30), D::Int(3072), |v| packets(v) && v.bool(KeyId::Pfc), "a port resumes this far below its threshold";
+            PfcWatchdog "transport.pfc_watchdog" one_of(&["off", "drop", "forward"], &[]), D::Choice("off"), |v| packets(v) && v.bool(KeyId::Pfc),
+                "what a switch does where a port has been paused for too long: \"drop\" sends what waits there to nowhere, \"forward\" sends it despite the pause; see [pauses without end](../how-to/traffic-classes.md#pauses-without-end)";
+            PfcWatchdogDetectUs "transport.pfc_watchdog_detect_us" stepped(0.1, 1_000_000.0, 0.000_001), D::Float(200_000.0), pfc_watchdog,
+                "time from a pause frame after which the watchdog acts (the default of SONiC's pfcwd)";
+            PfcWatchdogRestoreUs "transport.pfc_watchdog_restore_us" stepped(0.1, 1_000_000.0, 0.000_001), D::Float(200_000.0), pfc_watchdog,
+                "time from a resume frame after which it ends (the default of SONiC's pfcwd)";
             Ecn "transport.ecn" KeyKind::Bool, D::Bool(true), packets, "switches mark packets";
             EcnKminKb "transport.ecn_kmin_kb" stepped(0.0, 1e7, 0.001), D::Derived(derive::ecn_kmin, "400; with dctcp its k_kb; with nscc and rccc a fifth of a bandwidth-delay product"), |v| packets(v) && v.bool(KeyId::Ecn),
                 "queue where marking starts, units of 1000 B per 100 Gb/s of link rate";

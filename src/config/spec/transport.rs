@@ -9,7 +9,7 @@ use super::scale::{fixed, scaled};
 use super::value::Values;
 use hyperfold_base::units::{BPS_PER_GBPS, BPS_PER_MBPS, PS_PER_US};
 use hyperfold_network::transport::{
-    Cc, EcnThresholds, LARGEST_CREDIT, LossRecovery, Nscc, ReceiverCredit, Swift, Transport,
+    Cc, EcnThresholds, LARGEST_CREDIT, LossRecovery, Nscc, PauseWatchdog, ReceiverCredit, Swift, Transport,
 };
 
 impl Config {
@@ -128,6 +128,7 @@ impl Config {
             swift: swift(v),
             nscc: Nscc::default(),
             credit: None,
+            watchdog: watchdog(v),
             ecn: v.bool(KeyId::Ecn),
             pfc: v.bool(KeyId::Pfc),
             port_queue_per_100g: if v.bool(KeyId::PortQueue) { scaled(v.float(KeyId::PortQueueKb), 1000.0) } else { 0 },
@@ -197,6 +198,17 @@ pub fn fit_to_network(config: &Config, transport: &mut Transport, rtt_ps: u64, n
         transport.rto_ps =
             15 * PS_PER_US + (u128::from(6 * 8 * queue) * 1_000_000_000_000 / u128::from(nic_rate_bps)) as u64;
     }
+}
+
+/// The watchdog of pauses at switches; `None`: there is none.
+fn watchdog(v: &Values) -> Option<PauseWatchdog> {
+    let us = |key: KeyId| scaled(v.float(key), PS_PER_US as f64);
+    let is_on = v.bool(KeyId::Pfc) && !v.is(KeyId::PfcWatchdog, "off");
+    is_on.then(|| PauseWatchdog {
+        detect_ps: us(KeyId::PfcWatchdogDetectUs),
+        restore_ps: us(KeyId::PfcWatchdogRestoreUs),
+        drops: v.is(KeyId::PfcWatchdog, "drop"),
+    })
 }
 
 /// The parameters of Swift.

@@ -224,7 +224,7 @@ impl GpuEngine {
                 if let Some(p) = *place
                     && which(exp)
                 {
-                    let stops = experiments[p].changes.next_time().is_some() || experiments[p].series.is_on();
+                    let stops = experiments[p].changes.may_stop() || experiments[p].series.is_on();
                     let goes_on = matches!(exp.status, status::RUNNING | status::NEEDS_PACKETS) || stops;
                     if goes_on || self.whole_tables { &mut going_on } else { &mut ended }.push((p, row));
                     *place = None;

@@ -135,6 +135,9 @@ fn rules(e: &Exp) -> Exp {
         buffer: 0,
         rtt_cap: 0,
         audit_ppm: 0,
+        // Experiments whose pauses are watched are not folded.
+        watch_first: 0,
+        pad0: 0,
     }
 }
 

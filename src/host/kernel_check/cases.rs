@@ -4,14 +4,14 @@
 
 use std::collections::BTreeSet;
 
-use hyperfold_columns::{OwnedTables, Packet, PacketIdx};
+use hyperfold_columns::{LINK_DROPS, OwnedTables, Packet, PacketIdx};
 use hyperfold_engine::cpu;
 use hyperfold_engine::gpu::KernelParts;
 use hyperfold_llm::workload::tasks::TaskGraph;
 use hyperfold_network::changes::{NetworkChange, TimedChange};
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::ArcIdx;
-use hyperfold_network::transport::{Cc, LossRecovery, Nscc, ReceiverCredit, TrafficClass, Transport};
+use hyperfold_network::transport::{Cc, LossRecovery, Nscc, PauseWatchdog, ReceiverCredit, TrafficClass, Transport};
 
 use super::dumbbell::{HOSTS, SmallCase, paths};
 use super::graphs::{self, SmallGraph};
@@ -57,6 +57,7 @@ impl Draft {
             starve(&mut tables);
         }
         make_changes(&mut tables);
+        let_watchdog_act(&mut tables);
         cpu::run(&mut tables.view(), self.steps_before);
         KernelCase { name: self.name, tables }
     }
@@ -80,6 +81,19 @@ fn make_changes(tables: &mut OwnedTables) {
     while t.changes.next_time().is_some() {
         cpu::run(t, 1);
         hyperfold_engine::go_on(t, u64::from(u32::MAX)).expect("a change at time 0 needs no records");
+    }
+}
+
+/// Goes on until the watchdog of pauses drops packets at some port, and makes it do so for good, as a device has no host beside it that would end it.
+fn let_watchdog_act(tables: &mut OwnedTables) {
+    let t = &mut *tables.view();
+    while t.changes.watchdog.is_some() && !hyperfold_engine::is_final(t) {
+        cpu::run(t, 1);
+        hyperfold_engine::go_on(t, u64::from(u32::MAX)).expect("a small case needs few records");
+        if t.ports.iter().any(|port| port.peer.is_some() && port.peer.0 & LINK_DROPS != 0) {
+            t.changes.watchdog = None;
+            t.exps[0].time_limit = t.changes.time_limit;
+        }
     }
 }
 
@@ -178,7 +192,7 @@ fn in_any_order(mut draft: Draft) -> Draft {
 /// Cases of parts of the kernels that few experiments need. Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again or mixed, drops
 /// without trimming, messages of a task graph, and receiver credit with and without a window. Ports with queues of their own under another congestion control.
 /// Adaptive routing with a shared buffer, with pauses, and with queues of ports. Traffic classes. Links that lose
-/// packets, and a flow that moves to another NIC.
+/// packets, and a flow that moves to another NIC. A watchdog of pauses.
 pub fn rare() -> Vec<KernelCase> {
     let mut drafts = ultra_ethernet(Cc::Nscc);
     drafts.extend(ultra_ethernet(Cc::Rccc));
@@ -187,6 +201,7 @@ pub fn rare() -> Vec<KernelCase> {
     drafts.push(weighed(adaptive(pauses(Cc::Dcqcn))));
     drafts.extend([pauses(Cc::Dcqcn), pauses(Cc::Hpcc), any_order(Cc::Swift)].map(classed));
     drafts.push(lossy_links(any_order(Cc::Dcqcn)));
+    drafts.push(watched(pauses(Cc::None)));
     built(drafts)
 }
 
@@ -209,7 +224,7 @@ pub fn of(parts: KernelParts) -> Vec<KernelCase> {
 /// Cases of every kind, each under every congestion control.
 fn kinds_of_cases() -> Vec<(String, Draft)> {
     let mut drafts: Vec<(String, Draft)> = Vec::new();
-    let kinds: [(&str, CaseOfControl); 14] = [
+    let kinds: [(&str, CaseOfControl); 15] = [
         ("marks", marks),
         ("losses", losses),
         ("pauses", pauses),
@@ -224,6 +239,7 @@ fn kinds_of_cases() -> Vec<(String, Draft)> {
         ("classes", |cc| classed(pauses(cc))),
         ("classes in any order", |cc| classed(any_order(cc))),
         ("links that lose packets", |cc| lossy_links(any_order(cc))),
+        ("a watchdog of pauses", |cc| watched(pauses(cc))),
     ];
     for (kind, draft) in kinds {
         // HPCC has no queues of ports.
@@ -292,6 +308,13 @@ fn classed(mut draft: Draft) -> Draft {
     case.transport.buffer_bytes += case.transport.buffer_bytes;
     case.flows.iter_mut().for_each(|flow| flow.class = (flow.id % 3) as u8);
     draft.name += ", traffic classes";
+    draft
+}
+
+/// A case whose watchdog takes ordinary pauses for a deadlock, and drops packets.
+fn watched(mut draft: Draft) -> Draft {
+    draft.case.transport.watchdog = Some(PauseWatchdog { detect_ps: US / 4, restore_ps: US, drops: true });
+    draft.name += ", a watchdog of pauses";
     draft
 }
 
@@ -460,6 +483,9 @@ mod tests {
             assert!(cases.iter().any(|case| case.before.exps[0].steps > 0), "no case is resumed");
         }
         assert_eq!((short().len(), all().len()), (9, 48));
+        let drops = |case: &KernelCase| case.tables.ports.iter().any(|port| port.peer.0 & LINK_DROPS != 0);
+        let watched: Vec<KernelCase> = CONTROLS.into_iter().map(|cc| watched(pauses(cc)).built(0)).collect();
+        assert!(watched.iter().all(drops), "no pause lasts long enough for the watchdog");
         let done = known(all()).iter().filter(|case| case.want.exps[0].status == status::DONE).count();
         assert!(done > 35, "{done} cases end in order");
         let grown = known(all()).iter().filter(|case| case.want.packets.len() > case.before.packets.len()).count();

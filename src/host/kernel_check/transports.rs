@@ -70,6 +70,7 @@ pub fn transport(cc: Cc) -> Transport {
         },
         nscc: Nscc::default(),
         credit: None,
+        watchdog: None,
         ecn: true,
         pfc: true,
         port_queue_per_100g: 0,

@@ -57,6 +57,17 @@ pub struct LinkOutcome {
     pub drops: u64,
 }
 
+/// What the watchdog of pauses did in an experiment, if there was one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct WatchdogOutcome {
+    /// Number of times that it began to act for a traffic class of a switch port.
+    pub starts: u64,
+    /// Number of ports at which it did.
+    pub ports: u64,
+    /// Packets that it dropped.
+    pub drops: u64,
+}
+
 /// The outcome of an experiment that ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExperimentOutcome {
@@ -78,6 +89,8 @@ pub struct ExperimentOutcome {
     pub pfc_paused_max_ps: u64,
     /// Packets dropped.
     pub drops: u64,
+    /// What the watchdog of pauses did.
+    pub watchdog: WatchdogOutcome,
     /// Data packets that were sent again.
     pub retransmissions: u64,
     /// Largest egress queue of any port, bytes.

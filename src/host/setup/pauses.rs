@@ -1,8 +1,23 @@
-//! Tells whether switches of an experiment may pause their neighbours (PFC), as far as its paths say.
+//! Tells whether switches of an experiment may pause their neighbours (PFC), as far as its paths say, and whether their watchdog comes in time.
 //!
 //! Layer: host. Adds up windows over ports; simulates nothing.
 
 use hyperfold_columns::{OwnedTables, PortIdx, mode};
+use hyperfold_network::transport::Transport;
+
+/// Returns a note if flows give up before the watchdog of pauses acts.
+pub(super) fn late_watchdog(tr: &Transport) -> Option<String> {
+    let watchdog = tr.watchdog?;
+    let survived_ps = tr.rto_ps.saturating_mul(u64::from(tr.rto_retries) + 1);
+    (survived_ps <= watchdog.detect_ps).then(|| {
+        format!(
+            "transport.pfc_watchdog_detect_us = {}: flows give up before the watchdog acts, after {} us without progress (transport.rto_us times \
+             transport.rto_retries + 1); a shorter time to detect or a longer timeout would be right",
+            watchdog.detect_ps as f64 / 1e6,
+            survived_ps as f64 / 1e6,
+        )
+    })
+}
 
 /// Whether as much may queue at a port that a switch pauses those who send to it: if the windows of all queue pairs through the port were full at a time. Queue
 /// pairs of a program may take turns, and congestion control may prevent it, so this is a possibility and no forecast.

@@ -260,6 +260,10 @@ pub fn unknown_to_folding(config: &Config) -> Option<&'static str> {
         (v.bool(KeyId::PortQueue), "its ports have queues of their own (transport.port_queue)"),
         (!config.classes.is_empty(), "it has several traffic classes (transport.classes)"),
         (is_adaptive(), "its switches choose the paths of packets (routing.policy)"),
+        (
+            v.bool(KeyId::Pfc) && !v.is(KeyId::PfcWatchdog, "off"),
+            "its switches watch how long they are paused (transport.pfc_watchdog)",
+        ),
     ]
     .into_iter()
     .find_map(|(holds, why)| holds.then_some(why))

@@ -33,6 +33,7 @@ use crate::setup::links::outages::{CrossingFlows, network_changes, outages};
 use crate::setup::marking;
 use crate::setup::network::{bill, network, nvlink_as_packets};
 use crate::setup::own_routing::named_routing_policy;
+use crate::setup::pauses;
 use crate::setup::servers;
 
 /// Whether an experiment is computed while it is prepared, and not simulated: its one program communicates by closed form only.
@@ -198,6 +199,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         spec::fit_to_network(config, &mut transport, rtt_ps, first_host_rate(&network));
     }
     retransmission_timeout(config, &mut transport, &own, &mut notes);
+    notes.extend(pauses::late_watchdog(&transport));
     notes.extend(sparse_answers(&transport, &own));
     let rtt = if transport.global_rtt && !packet_flows.is_empty() {
         vec![global_rtt_window(&router, packet); packet_flows.len()]

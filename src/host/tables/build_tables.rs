@@ -11,13 +11,13 @@ use hyperfold_base::units::{PS_PER_S, tx_ps};
 use hyperfold_columns::{
     ClassQueue, EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NO_FLOW, NONE, Nic, NicIdx,
     OwnedTables, Packet, PacketDetails, PacketIdx, Plan, Port, RateColumns, RttSample, SHARED_FLOWS_LEFT,
-    SHARED_HEADER, Switch, SwitchIdx, TaskIdx, TimeSeries, Wire, meta, psn, task,
+    SHARED_HEADER, Switch, SwitchIdx, TaskIdx, TimeSeries, WATCH_WORDS, Watchdog, Wire, meta, psn, task,
 };
 use hyperfold_config::spec::SeriesKeys;
 use hyperfold_engine::{grow, stops};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind};
-use hyperfold_network::transport::{Cc, TrafficClass, Transport, psn_range};
+use hyperfold_network::transport::{Cc, PauseWatchdog, TrafficClass, Transport, psn_range};
 
 use crate::setup::error::BuildError;
 use crate::tables::build_joined;
@@ -118,8 +118,10 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     budget::announce("records of packets", packets.saturating_mul(record as u64));
     grow::first_fill(&mut t.view(), &fill);
     changes(&mut t, case, &ends, &mut choices, &flow_rows, &rates);
+    let words_before = t.shared.len();
+    watchdog(&mut t, tr);
     lengths(&mut t)?;
-    debug_assert!(!t.changes.has_losses || t.shared.len() == t.exps[0].loss_words(LinkEndIdx::new(n_ends)));
+    debug_assert!(!t.changes.has_losses || words_before == t.exps[0].loss_words(LinkEndIdx::new(n_ends)));
     if let Some(keys) = case.options.series {
         let SeriesKeys { links, flows, interval_ps, cap } = keys;
         t.series = TimeSeries { links, flows, interval: interval_ps, cap: cap as usize, ..TimeSeries::default() };
@@ -171,6 +173,16 @@ fn class_queues(t: &mut OwnedTables, tr: &Transport) {
             ..ClassQueue::zeroed()
         }));
     }
+}
+
+/// Adds the shared words about pauses where switches watch them. They come last.
+fn watchdog(t: &mut OwnedTables, tr: &Transport) {
+    let Some(PauseWatchdog { detect_ps, restore_ps, drops }) = tr.watchdog else { return };
+    let words = t.ports.len() * tr.classes.len().max(1) * WATCH_WORDS as usize;
+    budget::announce_rows::<u32>("pauses that are watched (transport.pfc_watchdog)", words as u64);
+    t.exps[0].watch_first = t.shared.len() as u32;
+    t.shared.resize(t.shared.len() + words, 0);
+    t.changes.watchdog = Some(Watchdog { detect: detect_ps, restore: restore_ps, drops, next: NEVER });
 }
 
 /// Counts the flows and tasks that have to end.

@@ -11,5 +11,6 @@ pub(crate) mod search;
 pub(crate) mod simulate;
 pub(crate) mod simulator;
 pub(crate) mod update;
+pub(crate) mod watched_pauses;
 pub(crate) mod work_done;
 pub(crate) mod workers;

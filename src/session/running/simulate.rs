@@ -29,6 +29,7 @@ use crate::running::devices;
 use crate::running::search;
 use crate::running::simulator::Simulator;
 use crate::running::update::{EngineUsed, Known, Update, UpdateSink};
+use crate::running::watched_pauses::WatchedPauses;
 use crate::running::work_done::WorkDone;
 use crate::running::workers;
 use crate::settings::{EngineChoice, MemoChoice, RunSettings};
@@ -188,6 +189,9 @@ impl Simulator for BuiltIn {
                                 }
                             }
                         }
+                        if let Ok(outcome) = &ended.result {
+                            findings.watched.add(exp_id, outcome.watchdog);
+                        }
                         let done = finished(unmeasured(sweep, experiment), ended, outputs, &configured);
                         findings.add(&done);
                         let why = setup.as_ref().and_then(|s| s.beyond(&done.record));
@@ -218,6 +222,7 @@ impl Simulator for BuiltIn {
         warnings.extend(findings.audits.iterations_warning());
         warnings.extend(findings.audits.writes_warning());
         warnings.extend(findings.drops_warning());
+        warnings.extend(findings.watched.warning());
         warnings.extend(findings.class_losses());
         warnings.extend(findings.lost_without_pfc.warning());
         warnings.extend(findings.resent_warning());
@@ -301,6 +306,7 @@ struct Findings<'a> {
     /// Experiments with lossy traffic classes that lost packets.
     lost_by_class: u64,
     lost_without_pfc: Losses,
+    watched: WatchedPauses,
     /// Experiments that sent packets again, of which none was dropped, to receivers that take packets in any order.
     resent_unlost: u64,
     /// Experiments that started over without folding.
@@ -323,6 +329,7 @@ impl<'a> Findings<'a> {
             lost_with_pfc: 0,
             lost_by_class: 0,
             lost_without_pfc: Losses::default(),
+            watched: WatchedPauses::default(),
             resent_unlost: 0,
             started_over: 0,
             ended: 0,
@@ -379,6 +386,8 @@ impl<'a> Findings<'a> {
                 // What fails or is impaired loses packets with any buffer.
                 _ if config.topology.loses_packets() => {}
                 true if config.classes.has_lossy() => self.lost_by_class += 1,
+                // It gives up packets on purpose.
+                true if !config.values.is(spec::KeyId::PfcWatchdog, "off") => self.watched.lost += 1,
                 true => self.lost_with_pfc += 1,
                 false => self.lost_without_pfc.add(record, &config.values),
             }

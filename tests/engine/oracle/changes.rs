@@ -169,6 +169,7 @@ impl Sim<'_> {
         port.down = true;
         for queue in &mut port.queues {
             queue.resume(self.now);
+            queue.watchdog_acts = false;
         }
         port.frames.clear();
         let on_wire = std::mem::take(&mut port.wire);

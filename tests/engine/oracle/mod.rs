@@ -27,6 +27,7 @@ mod sender;
 mod switch;
 mod tasks;
 mod uec;
+mod watchdog;
 
 use changes::{Changes, Routes};
 pub use classes::ClassCounts;
@@ -39,6 +40,7 @@ use sender::Sender;
 use switch::Mmu;
 use tasks::Tasks;
 pub use tasks::Times;
+pub use watchdog::WatchdogCounts;
 
 /// When to give up. The default never does.
 #[derive(Clone, Copy, Debug, Default)]
@@ -84,6 +86,9 @@ pub struct Outcome {
     pub lost: Vec<u64>,
     /// Packets that got lost at random, by the arc that they were sent on. They are drops too.
     pub lost_at_random: Vec<u64>,
+    /// Packets that the watchdog dropped, by the arc that they were sent on. They are drops too.
+    pub dropped_by_watchdog: Vec<u64>,
+    pub watchdog: WatchdogCounts,
     /// The largest egress queue of a switch (data and ACK bytes), right after a packet joined it.
     pub max_queue_bytes: u64,
     /// PULLs that receivers made.
@@ -138,6 +143,7 @@ struct Sim<'a> {
     max_queue_bytes: u64,
     pulls: u64,
     class_counts: ClassCounts,
+    watchdog_counts: WatchdogCounts,
 }
 
 impl<'a> Sim<'a> {
@@ -168,6 +174,7 @@ impl<'a> Sim<'a> {
             max_queue_bytes: 0,
             pulls: 0,
             class_counts: ClassCounts::new(case),
+            watchdog_counts: WatchdogCounts::default(),
         };
         for flow in &case.flows[..first_qp] {
             sim.queue.push(Lineage::of_start(Some(flow.id)), flow.start_ps, Event::Start(flow.id));
@@ -183,18 +190,26 @@ impl<'a> Sim<'a> {
                 self.serve_gates();
             }
             let late = |t: u64| opts.time_limit_ps.is_some_and(|limit| t > limit);
-            // While a change is left, congestion-control timers before it matter: it may have something sent.
+            // While a change is left, congestion-control timers before it matter: it may have something sent. The same goes for the watchdog.
             let change = self.changes.next_time();
-            if let Some(t) = change.filter(|&t| self.queue.next_time_of_all().is_none_or(|next| next >= t)) {
+            let nothing_else = self.queue.next_time().is_none();
+            let is_over = nothing_else && change.is_none() && !self.waits_for_watchdog();
+            let watchdog = self.watchdog_time().filter(|_| !is_over);
+            let before_events = change.into_iter().chain(watchdog).min();
+            if let Some(t) = before_events.filter(|&t| self.queue.next_time_of_all().is_none_or(|next| next >= t)) {
                 if late(t) {
                     self.failure = Some(Failure::TimeLimit);
                     return;
                 }
                 assert!(t >= self.now, "time ran backwards");
-                self.change(t);
+                if change == Some(t) {
+                    self.change(t);
+                } else {
+                    self.watchdog(t, nothing_else);
+                }
                 continue;
             }
-            let Some(next) = self.queue.pop(change.is_some()) else { break };
+            let Some(next) = self.queue.pop(before_events.is_some()) else { break };
             assert!(next.time() >= self.now, "time ran backwards");
             if late(next.time()) {
                 self.failure = Some(Failure::TimeLimit);
@@ -246,6 +261,10 @@ impl<'a> Sim<'a> {
                 self.pfc_frames += 1;
                 self.pfc_pauses += u64::from(frame.pause);
                 let queue = &mut self.ports[at as usize].queues[frame.class];
+                self.watchdog_counts.overruled += u64::from(frame.pause && queue.watchdog_acts);
+                if is_switch {
+                    queue.last_frame_ps = Some(self.now);
+                }
                 if frame.pause {
                     queue.pause(self.now);
                 } else {
@@ -303,6 +322,8 @@ impl<'a> Sim<'a> {
             drops: self.drops,
             lost: self.ports.iter().map(|p| p.lost).collect(),
             lost_at_random: self.ports.iter().map(|p| p.lost_at_random).collect(),
+            dropped_by_watchdog: self.ports.iter().map(|p| p.dropped_by_watchdog).collect(),
+            watchdog: self.watchdog_counts,
             max_queue_bytes: self.max_queue_bytes,
             pulls: self.pulls,
             handed_over: self.handed_over.len(),

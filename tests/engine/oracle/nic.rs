@@ -227,7 +227,7 @@ impl Sim<'_> {
             .iter()
             .map(|way| {
                 let port = &self.ports[way.arc as usize];
-                ((port.down, port.queues[0].paused), port.queue_bytes() / grade_bytes, way)
+                ((port.down, port.queues[0].is_held()), port.queue_bytes() / grade_bytes, way)
             })
             .collect();
         let are_equal = ways.iter().all(|way| way.n_paths == ways[0].n_paths);

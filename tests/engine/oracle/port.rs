@@ -131,6 +131,10 @@ pub struct ClassQueue {
     pub bytes: u64,
     /// The far end asked for silence.
     pub paused: bool,
+    /// The watchdog acts, so that the port does not obey.
+    pub watchdog_acts: bool,
+    /// Of a switch: when the last pause or resume frame arrived.
+    pub last_frame_ps: Option<u64>,
     /// When each pause began, and when it ended; `None`: it has not.
     pub pauses: Vec<(u64, Option<u64>)>,
     /// Bytes of the class that the port has sent.
@@ -173,6 +177,7 @@ pub struct Port {
     pub loss_q32: u32,
     /// Packets that got lost so.
     pub lost_at_random: u64,
+    pub dropped_by_watchdog: u64,
     /// Sent and not yet arrived, oldest first.
     pub wire: VecDeque<Item>,
     /// By class.
@@ -235,6 +240,7 @@ pub fn all(case: &Case) -> Vec<Port> {
                 lost: 0,
                 loss_q32: 0,
                 lost_at_random: 0,
+                dropped_by_watchdog: 0,
                 wire: VecDeque::new(),
                 queues: vec![ClassQueue::default(); n_classes(case)],
                 turns: Turns::new(case),
@@ -282,6 +288,10 @@ impl Sim<'_> {
         self.schedule(done, Event::Complete(arc));
         if down {
             self.lose(arc, &item);
+        } else if self.watchdog_drops(arc, &item) {
+            self.drops += 1;
+            self.watchdog_counts.drops += 1;
+            self.ports[arc as usize].dropped_by_watchdog += 1;
         } else if matches!(item, Item::Packet(_)) && self.loses(arc, done) {
             self.drops += 1;
             self.ports[arc as usize].lost_at_random += 1;

@@ -212,10 +212,10 @@ impl Sim<'_> {
             self.transmit(arc, Item::Pause(frame));
             return;
         }
-        let candidates = port.queues.iter().map(|queue| !queue.paused && !queue.fifo.is_empty()).collect();
+        let candidates = port.queues.iter().map(|queue| !queue.is_held() && !queue.fifo.is_empty()).collect();
         let Some(class) = self.choose(arc, candidates) else { return };
         let port = &mut self.ports[arc as usize];
-        let silenced = port.queues.iter().any(|queue| queue.paused && !queue.fifo.is_empty());
+        let silenced = port.queues.iter().any(|queue| queue.is_held() && !queue.fifo.is_empty());
         self.class_counts.sent_beside_paused += u64::from(silenced);
         let mut packet = port.queues[class].fifo.pop_front().expect("the class has a packet");
         // Busy from here on: the resume test below may kick another port, and must not start this one.

@@ -2,14 +2,15 @@
 
 use super::class_port::{class_in_turn, held_word, note_sendable, pause_class, port_queue_row};
 use super::mmu::SharedBuffer;
+use super::watchdog::{watch_pause, watchdog_drops};
 use crate::cpu::classes::{class_of, class_queue, has_classes, spend_allowance};
 use crate::cpu::key::{ARRIVAL, COMPLETION, EventRef, lineages};
 use crate::cpu::lists::{fetch_rest, wire_push};
 use crate::cpu::loss::is_lost;
 use crate::cpu::math::{hash32, tx_time};
 use hyperfold_columns::{
-    CONTROL_TURNS, FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, LINK_TROUBLE, Lineage, LinkEndIdx, NEVER, PacketIdx,
-    PortIdx, SHARED_HEADER, Tables, cc, flag, kind, meta, mode,
+    CONTROL_TURNS, FRAME_BYTES, INT_HOPS, INT_Q_UNIT, INT_TX_UNIT, LINK_DROPS, LINK_LOSES, LINK_TROUBLE, Lineage,
+    LinkEndIdx, NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, cc, flag, kind, meta, mode,
 };
 
 /// An event at a port.
@@ -382,14 +383,17 @@ fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, even
     wire_push(t, LinkEndIdx(peer.0 & !LINK_TROUBLE), p);
 }
 
-/// Whether packet `p`, which `port` has sent by `done` over a link that is down or loses packets, reaches the port's peer.
+/// Whether packet `p`, which `port` has sent by `done`, reaches the port's peer: the link may be down or lose it, or the watchdog may drop it.
 #[inline(never)]
-fn reaches_peer(t: &Tables, port: PortIdx, p: PacketIdx, done: u64) -> bool {
-    let row = &t.ports[port];
-    !row.is_cut_off() && !is_lost(t, port.end(t.exps[0].nic_len), p, done)
+fn reaches_peer(t: &mut Tables, port: PortIdx, p: PacketIdx, done: u64) -> bool {
+    let trouble = t.ports[port].peer.0 & LINK_TROUBLE;
+    if t.ports[port].is_cut_off() || (trouble & LINK_DROPS != 0 && watchdog_drops(t, port, p)) {
+        return false;
+    }
+    trouble & LINK_LOSES == 0 || !is_lost(t, port.end(t.exps[0].nic_len), p, done)
 }
 
-/// Drops packet `p`, which was on its way to egress `port`, or which `port` sends while its link is down or loses it. A pause frame only disappears.
+/// Drops packet `p`, which was on its way to egress `port`, or which `port` sends and which does not reach its peer. A pause frame only disappears.
 #[inline(never)]
 pub fn drop_packet(t: &mut Tables, port: PortIdx, p: PacketIdx) {
     let pk = &t.packets[p];
@@ -409,9 +413,12 @@ pub fn on_frame(t: &mut Tables, port: PortIdx, p: PacketIdx, event: &TimedEvent)
     let pk_meta = t.packets[p].meta;
     let resume = pk_meta & meta::RESUME != 0;
     let by_class = has_classes(&t.exps[0]);
+    let overruled = t.exps[0].watch_first != 0 && watch_pause(t, port, class_of(pk_meta), resume, event.t);
     let row = &mut t.ports[port];
     row.pauses += u32::from(!resume);
-    if by_class {
+    if overruled {
+        debug_assert!(!by_class || t.class_queues[port_queue_row(&t.exps[0], port, class_of(pk_meta))].paused == 0);
+    } else if by_class {
         pause_class(t, port, class_of(pk_meta), resume);
     } else {
         debug_assert_eq!(row.paused != 0, resume, "pause and resume frames take turns");

@@ -1,8 +1,8 @@
 //! The work of a switch in a step: arrivals, marking, the shared buffer, forwarding.
 //!
 //! Layer: engine. One file for each system (`plan`, `classify`, `forward`, `forward_joint`), and what they share: `egress` (a port's queue, where ECN marks)
-//! `mmu` (the shared buffer), `port_queue` (queues in its place), `class_port` (traffic classes) and `adaptive`
-//! (the choice of an egress port). Knows no NICs.
+//! `mmu` (the shared buffer), `port_queue` (queues in its place), `class_port` (traffic classes), `adaptive`
+//! (the choice of an egress port) and `watchdog` (pauses that last too long). Knows no NICs.
 
 pub mod adaptive;
 pub mod class_port;
@@ -13,4 +13,5 @@ pub mod forward_joint;
 pub mod mmu;
 pub mod plan;
 pub mod port_queue;
+pub mod watchdog;
 pub mod whole_switch;

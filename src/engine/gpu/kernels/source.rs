@@ -21,7 +21,7 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 35] = [
+const FILES: [&str; 36] = [
     include_str!("../../../../shaders/bindings.wgsl"),
     include_str!("../../../../shaders/math.wgsl"),
     include_str!("../../../../shaders/key.wgsl"),
@@ -36,6 +36,7 @@ const FILES: [&str; 35] = [
     include_str!("../../../../shaders/sending.wgsl"),
     include_str!("../../../../shaders/held_port.wgsl"),
     include_str!("../../../../shaders/held_nic.wgsl"),
+    include_str!("../../../../shaders/watchdog.wgsl"),
     include_str!("../../../../shaders/egress.wgsl"),
     include_str!("../../../../shaders/port_queue.wgsl"),
     include_str!("../../../../shaders/rate.wgsl"),
