@@ -166,7 +166,7 @@ fn start_head(port: u32, event: EventKey, joint: bool) -> u32 {
     } else {
         atomicSub(&shared_words[ingress_word(packet.in_port)], wire);
     }
-    draw_mark(port, p, q, packet.meta_);
+    draw_mark(port, p, q, packet.meta_, event.t);
     if joint {
         resume_test(packet.in_port, port);
     }
@@ -196,7 +196,7 @@ fn start_class(port: u32, class_: u32, event: EventKey, joint: bool) -> u32 {
     } else {
         atomicSub(&shared_words[held_word(packet.in_port, class_)], wire);
     }
-    draw_mark(port, p, q, packet.meta_);
+    draw_mark(port, p, q, packet.meta_, event.t);
     if joint {
         resume_test_class(packet.in_port, port, class_);
     }
@@ -213,8 +213,15 @@ fn take_turn(port: u32, p: u32, data: bool, event: EventKey) {
     ports[port_base + port].hops += 1lu;
 }
 
-// Marks packet `p` with the word `meta_word`, which has left a queue of `port` with `q` bytes in it, if it is data and the queue is long enough.
-fn draw_mark(port: u32, p: u32, q: u32, meta_word: u32) {
+// Marks packet `p` with the word `meta_word`, which has left a queue of `port` with `left` bytes in it at `now`, if it is data and the queue, or its average, is
+// long enough.
+fn draw_mark(port: u32, p: u32, left: u32, meta_word: u32, now: u64) {
+    var q = left;
+    if HAS_AVERAGES {
+        if has_mode(MODE_ECN) && exps[exp_row].average_first != 0u {
+            q = averaged_queue(port, p, left, now);
+        }
+    }
     if q > ports[port_base + port].kmin && has_mode(MODE_ECN) {
         let drawn = is_marked(port, q);
         if drawn && packet_kind(meta_word) == KIND_DATA {

@@ -93,7 +93,28 @@ pub mod watch {
     pub const ASKED: u32 = 2;
 }
 
+/// Shared words that a traffic class of a switch port has where marking goes by averages of queues: [`average`].
+pub const AVERAGE_WORDS: u32 = 4;
+
+/// Places of the words of a traffic class of a switch port in an experiment whose marking goes by averages, from [`Exp::average_words`] on.
+pub mod average {
+    /// The average in units of 2^-`average_weight` bytes, low word.
+    pub const SUM_LO: u32 = 0;
+    /// Its high word.
+    pub const SUM_HI: u32 = 1;
+    /// Time of the last marking test in ps, if it left the queue empty, else [`NEVER`](crate::NEVER); low word.
+    pub const EMPTY_LO: u32 = 2;
+    /// Its high word.
+    pub const EMPTY_HI: u32 = 3;
+}
+
 impl Exp {
+    /// Place of the first shared word about the average of `class` of `port`. PRECONDITION: there are averages.
+    #[inline]
+    pub fn average_words(&self, port: PortIdx, class: u32) -> usize {
+        (self.average_first + (port.0 * self.class_n.max(1) + class) * AVERAGE_WORDS) as usize
+    }
+
     /// Place of the first shared word about pauses of `class` of `port`. PRECONDITION: pauses are watched.
     #[inline]
     pub fn watch_words(&self, port: PortIdx, class: u32) -> usize {

@@ -245,6 +245,10 @@ rows! {
         audit_ppm: u32,
         /// Place of the first shared word about pauses ([`watch`](super::watch)); 0: no pause is watched.
         watch_first: u32,
+        /// Place of the first shared word about averages of queues ([`average`](super::average)); 0: marking goes by the queues themselves.
+        average_first: u32,
+        /// Marking by averages: the newest queue has the weight 2^-`average_weight`.
+        average_weight: u32,
         /// Fills the row; always 0.
         pad0: u32,
         /// Link rates that an INT header can name, in Mb/s: indices 0 to 3.
@@ -801,12 +805,12 @@ impl Exp {
     }
 
     /// Whether folding knows all of the state: not samples of round-trip times, not the bits of packets in any order, not queues of ports or classes, not choices of switches, not changes
-    /// of the network, and not samples over time.
+    /// of the network, not averages of queues, and not samples over time.
     #[inline]
     pub fn may_fold(&self) -> bool {
         let unknown =
             mode::SELECTIVE | mode::CHANGES | mode::PORT_QUEUES | mode::ADAPTIVE | mode::SAMPLED | mode::CLASSES;
-        self.rtt_cap == 0 && self.modes & unknown == 0
+        self.rtt_cap == 0 && self.average_first == 0 && self.modes & unknown == 0
     }
 
     /// Number of bits in `psn_bits` that each queue pair has: of packets that its receiver has, of packets that its sender knows to have arrived, and in Ultra

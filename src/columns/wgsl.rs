@@ -5,7 +5,7 @@
 use std::fmt::{Display, Write};
 
 use super::{CHANGES, FARTHEST, LINEAGE_WORDS, TABLES, Table};
-use super::{cc, flag, kind, loss, meta, mixed, mode, psn, qp, status, task, watch};
+use super::{average, cc, flag, kind, loss, meta, mixed, mode, psn, qp, status, task, watch};
 
 /// Columns whose Rust names are reserved words of WGSL. There they end in an underscore.
 const RESERVED: [&str; 3] = ["class", "meta", "target"];
@@ -157,6 +157,7 @@ pub fn constants() -> String {
     constant(&mut out, "LINK_TROUBLE", super::LINK_TROUBLE);
     constant(&mut out, "LOSS_WORDS", super::LOSS_WORDS);
     constant(&mut out, "WATCH_WORDS", super::WATCH_WORDS);
+    constant(&mut out, "AVERAGE_WORDS", super::AVERAGE_WORDS);
     constant(&mut out, "HOLDS", super::HOLDS);
     constant(&mut out, "EDGE_SIGNAL", super::EDGE_SIGNAL);
     constant(&mut out, "WEIGHED_CHOICE", super::WEIGHED_CHOICE);
@@ -168,6 +169,7 @@ pub fn constants() -> String {
     module!(out, "MODE", mode: WINDOW, VAR_WINDOW, RATE_BOUND, ACK_HIGH_PRIO, FAST_REACT, DCQCN_CLAMP, ECN, PFC, LINKS, FRESH_QP, NS3_LOSS, SELECTIVE, IN_TURN, PORT_QUEUES, TRIMMING, UEC, REPS, MIXED, CREDIT, ADAPTIVE, CLASSES, CHANGES);
     module!(out, "MIXED", mixed: PENALTY_WORDS, KEPT, KEPT_WORDS, WORDS);
     module!(out, "LOSS", loss: SHARE, ARC, LOST, BYTES_LO, BYTES_HI);
+    module!(out, "AVERAGE", average: SUM_LO, SUM_HI, EMPTY_LO, EMPTY_HI);
     module!(out, "WATCH", watch: SINCE_LO, SINCE_HI, STATE, DROPS, STARTS, ACTS, ASKED);
     module!(out, "PSN", psn: OFFSET_SHIFT, BYTE_MASK, WANT_MASK);
     cc::ALL.iter().for_each(|(name, control)| constant(&mut out, &format!("CC_{}", name.to_uppercase()), *control));

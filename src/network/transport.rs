@@ -300,6 +300,8 @@ pub struct Transport {
     pub ecn_by_rate: Vec<(u64, EcnThresholds)>,
     /// ECN thresholds of a port at 100 Gb/s, from which those of other rates are scaled.
     pub ecn_per_100g: EcnThresholds,
+    /// Marking goes by an average of the queue in which the newest queue has the weight 2^-this; 0: by the queue itself.
+    pub ecn_average_weight: u32,
     /// Whether all flows have one base RTT and window. If false, each flow has those of its own path.
     pub global_rtt: bool,
     /// Traffic classes, from 2 to [`TrafficClass::MOST`] of them; empty: all packets are of one class, without queues of its own.

@@ -79,6 +79,7 @@ fn threads_change_no_table_of_flows() {
         random::IMPAIRED,
         random::MOVING,
         random::WATCHED,
+        random::AVERAGED,
     ]
     .into_iter()
     .flat_map(|first| first..first + 10)

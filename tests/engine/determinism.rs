@@ -302,7 +302,7 @@ fn shorter_steps_change_nothing() {
     let (mut n, mut done, mut paused, mut lost) = (0, 0, 0, 0);
     let seeds = (2_000..2_300).chain(random::ADAPTIVE..random::ADAPTIVE + 60);
     let seeds = seeds.chain(random::CLASSES..random::CLASSES + 60).chain(random::IMPAIRED..random::IMPAIRED + 60);
-    let seeds = seeds.chain(random::WATCHED..random::WATCHED + 60);
+    let seeds = seeds.chain(random::WATCHED..random::WATCHED + 60).chain(random::AVERAGED..random::AVERAGED + 40);
     for seed in seeds.chain(random::MOVING..random::MOVING + 60) {
         let case = random::case(seed);
         done += u32::from(steps_agree(&format!("seed {seed}"), &case));

@@ -277,6 +277,29 @@ fn engine_and_oracle_agree_on_flows_that_move_to_other_ports() {
 }
 
 #[test]
+fn engine_and_oracle_agree_on_averages_of_queues() {
+    let mut met = Reached::default();
+    let mut seen = std::collections::BTreeMap::<&str, u32>::new();
+    for seed in random::AVERAGED..random::AVERAGED + 400 {
+        let mut case = random::case(seed);
+        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
+        let with = simulate(&case, Order::Lineage, Opts::default());
+        let mut note = |what, yes: bool| *seen.entry(what).or_default() += u32::from(yes);
+        note("marks", with.ecn_marks > 0);
+        note("marks with classes", with.ecn_marks > 0 && !case.transport.classes.is_empty());
+        note("marks with queues of ports", with.ecn_marks > 0 && case.transport.port_queue_per_100g > 0);
+        note("halves averages", with.halved > 0);
+        case.transport.ecn_average_weight = 0;
+        let without = simulate(&case, Order::Lineage, Opts::default());
+        note("marks otherwise by the queue itself", without.ecn_marks != with.ecn_marks);
+        note("ends otherwise by the queue itself", without.finish_ps != with.finish_ps);
+    }
+    println!("400 cases: {seen:?} {met:?}");
+    let least = |what: &str| if what.starts_with("marks with") { 15 } else { 80 };
+    assert!(seen.iter().all(|(what, n)| *n >= least(what)), "{seen:?}");
+}
+
+#[test]
 fn engine_and_oracle_agree_on_the_watchdog_of_pauses() {
     let mut met = Reached::default();
     let mut seen = std::collections::BTreeMap::<&str, u32>::new();

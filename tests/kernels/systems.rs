@@ -73,7 +73,8 @@ fn random_networks() {
         .chain(random::CLASSES..random::CLASSES + 48)
         .chain(random::IMPAIRED..random::IMPAIRED + 60)
         .chain(random::MOVING..random::MOVING + 60)
-        .chain(random::WATCHED..random::WATCHED + 80);
+        .chain(random::WATCHED..random::WATCHED + 80)
+        .chain(random::AVERAGED..random::AVERAGED + 60);
     for seed in seeds {
         let mut t = support::engine::tables(&random::case(seed), BuildOptions::default()).tables;
         parity(kernels, &format!("random case {seed}"), &mut t, 150);

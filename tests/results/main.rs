@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod averages;
 mod backfill;
 mod classes;
 mod clusters;

@@ -322,6 +322,7 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         nscc: Nscc::default(),
         credit: None,
         watchdog: None,
+        ecn_average_weight: 0,
         ecn: flag("ENABLE_QCN"),
         pfc: flag("PFC_ENABLED"),
         buffer_bytes: int("BUFFER_SIZE") << 20,

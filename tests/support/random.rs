@@ -50,12 +50,38 @@ impl Rng {
 /// Seeds from here on have a watchdog of pauses, in a case with pauses of any other kind.
 pub const WATCHED: u64 = 10_000_000;
 
+/// Seeds from here on mark by averages of queues, in a case of any other kind.
+pub const AVERAGED: u64 = 11_000_000;
+
 /// The case of `seed`. Over consecutive seeds all congestion controls come in turn, but from [`SWIFT`] to [`SELECTIVE`] all have Swift.
 pub fn case(seed: u64) -> Case {
+    if seed >= AVERAGED {
+        return averaged(seed);
+    }
     if seed >= WATCHED {
         return watched(seed);
     }
     case_of(seed, if (SWIFT..SELECTIVE).contains(&seed) { Cc::Swift } else { CONTROLS[(seed % 6) as usize] })
+}
+
+/// A case that marks by averages of queues, mostly with thresholds that its queues reach.
+fn averaged(seed: u64) -> Case {
+    let mut rng = Rng::new(seed);
+    let others = [0, SELECTIVE, UEC, UEC, ADAPTIVE, CLASSES, IMPAIRED, WATCHED];
+    let from = rng.pick(&others) + 90_000 + 7 * (seed - AVERAGED);
+    let any_control = rng.chance(20);
+    let obeys = |cc: Cc| any_control || matches!(cc, Cc::Dcqcn | Cc::Dctcp | Cc::Nscc);
+    let mut case =
+        (from..).map(case).find(|case| case.transport.ecn && obeys(case.transport.cc)).expect("many obey marks");
+    let transport = &mut case.transport;
+    transport.ecn_average_weight = rng.pick(&[1, 1, 2, 3, 4, 6, 9]);
+    if rng.chance(70) {
+        let kmin_bytes = rng.range(0, 12_000);
+        let kmax_bytes = kmin_bytes + rng.pick(&[0, 5_000, 30_000]);
+        transport.ecn_per_100g = EcnThresholds { kmin_bytes, kmax_bytes, ..transport.ecn_per_100g };
+        transport.ecn_by_rate.clear();
+    }
+    case
 }
 
 /// A case with a watchdog. Its times are near those for which switches pause.
@@ -702,6 +728,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         nscc: Nscc::default(),
         credit: None,
         watchdog: None,
+        ecn_average_weight: 0,
     }
 }
 

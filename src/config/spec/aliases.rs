@@ -79,6 +79,10 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
     ("transport.ecn_kmin_kb", "kmin ecn_kmin ecn_min kmin_kb ecn_threshold threshold"),
     ("transport.ecn_kmax_kb", "kmax ecn_kmax ecn_max kmax_kb ecn_threshold threshold"),
     ("transport.ecn_pmax", "pmax"),
+    (
+        "transport.ecn_average_weight",
+        "wred wred_weight red exponential_weighting_constant weighting_constant ecn_weight ecn.average_weight average_queue ewma",
+    ),
     ("transport.window", "has_win windowed cwnd"),
     ("transport.rto_us", "rto timeout timeout_us retransmission_timeout"),
     ("transport.rto_retries", "retries max_retries retry_count"),

@@ -129,6 +129,8 @@ macro_rules! for_each_key {
             EcnPmax "transport.ecn_pmax" num(0.0, 1.0), D::Derived(derive::ecn_pmax, "0.2; with dctcp, nscc and rccc 1"), |v| packets(v) && v.bool(KeyId::Ecn), "marking probability at kmax";
             EcnByRate "transport.ecn_by_rate" KeyKind::Text, D::None("none"), |v| packets(v) && v.bool(KeyId::Ecn),
                 "thresholds of exact link rates, `gbps kmin_kb kmax_kb pmax; ...`; what is written in ecn_kmin_kb, ecn_kmax_kb, ecn_pmax wins";
+            EcnAverageWeight "transport.ecn_average_weight" int(0, 15), D::Int(0), |v| packets(v) && v.bool(KeyId::Ecn),
+                "marking goes by an exponential average of the queue, as WRED has it: the newest queue has the weight 2^-this; 0: by the queue itself";
             Window "transport.window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc, dctcp and swift"), |v| packets(v) && !ultra_ethernet(v), "bytes in flight limited to the bandwidth-delay product";
             VarWindow "transport.var_window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc, dctcp and swift"), |v| packets(v) && v.bool(KeyId::Window), "the window shrinks with the rate";
             GlobalRtt "transport.global_rtt" KeyKind::Bool, D::Bool(true), |v| packets(v) && (v.bool(KeyId::Window) || cc(v, "hpcc") || cc(v, "nscc")),

@@ -144,6 +144,7 @@ impl Config {
                 kmax_bytes: scaled(v.float(KeyId::EcnKmaxKb), 1000.0),
                 pmax_q32: fixed(v.float(KeyId::EcnPmax), 32),
             },
+            ecn_average_weight: v.int(KeyId::EcnAverageWeight) as u32,
             global_rtt: v.bool(KeyId::GlobalRtt),
             classes: self.classes.as_integers((payload + data_overhead).max(ack_bytes), v.bool(KeyId::Pfc)),
         })

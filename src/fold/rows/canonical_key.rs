@@ -135,8 +135,10 @@ fn rules(e: &Exp) -> Exp {
         buffer: 0,
         rtt_cap: 0,
         audit_ppm: 0,
-        // Experiments whose pauses are watched are not folded.
+        // Experiments whose pauses are watched, or whose marking goes by averages, are not folded.
         watch_first: 0,
+        average_first: 0,
+        average_weight: 0,
         pad0: 0,
     }
 }

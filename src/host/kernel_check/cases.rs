@@ -192,7 +192,7 @@ fn in_any_order(mut draft: Draft) -> Draft {
 /// Cases of parts of the kernels that few experiments need. Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again or mixed, drops
 /// without trimming, messages of a task graph, and receiver credit with and without a window. Ports with queues of their own under another congestion control.
 /// Adaptive routing with a shared buffer, with pauses, and with queues of ports. Traffic classes. Links that lose
-/// packets, and a flow that moves to another NIC. A watchdog of pauses.
+/// packets, and a flow that moves to another NIC. A watchdog of pauses. Averages of queues.
 pub fn rare() -> Vec<KernelCase> {
     let mut drafts = ultra_ethernet(Cc::Nscc);
     drafts.extend(ultra_ethernet(Cc::Rccc));
@@ -202,6 +202,7 @@ pub fn rare() -> Vec<KernelCase> {
     drafts.extend([pauses(Cc::Dcqcn), pauses(Cc::Hpcc), any_order(Cc::Swift)].map(classed));
     drafts.push(lossy_links(any_order(Cc::Dcqcn)));
     drafts.push(watched(pauses(Cc::None)));
+    drafts.push(averaged(marks(Cc::Dcqcn)));
     built(drafts)
 }
 
@@ -224,7 +225,7 @@ pub fn of(parts: KernelParts) -> Vec<KernelCase> {
 /// Cases of every kind, each under every congestion control.
 fn kinds_of_cases() -> Vec<(String, Draft)> {
     let mut drafts: Vec<(String, Draft)> = Vec::new();
-    let kinds: [(&str, CaseOfControl); 15] = [
+    let kinds: [(&str, CaseOfControl); 16] = [
         ("marks", marks),
         ("losses", losses),
         ("pauses", pauses),
@@ -240,6 +241,7 @@ fn kinds_of_cases() -> Vec<(String, Draft)> {
         ("classes in any order", |cc| classed(any_order(cc))),
         ("links that lose packets", |cc| lossy_links(any_order(cc))),
         ("a watchdog of pauses", |cc| watched(pauses(cc))),
+        ("averages of queues", |cc| averaged(marks(cc))),
     ];
     for (kind, draft) in kinds {
         // HPCC has no queues of ports.
@@ -308,6 +310,13 @@ fn classed(mut draft: Draft) -> Draft {
     case.transport.buffer_bytes += case.transport.buffer_bytes;
     case.flows.iter_mut().for_each(|flow| flow.class = (flow.id % 3) as u8);
     draft.name += ", traffic classes";
+    draft
+}
+
+/// A case whose switches mark by averages of queues.
+fn averaged(mut draft: Draft) -> Draft {
+    draft.case.transport.ecn_average_weight = 2;
+    draft.name += ", averages of queues";
     draft
 }
 

@@ -71,6 +71,7 @@ pub fn transport(cc: Cc) -> Transport {
         nscc: Nscc::default(),
         credit: None,
         watchdog: None,
+        ecn_average_weight: 0,
         ecn: true,
         pfc: true,
         port_queue_per_100g: 0,

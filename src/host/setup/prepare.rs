@@ -261,6 +261,10 @@ pub fn unknown_to_folding(config: &Config) -> Option<&'static str> {
         (!config.classes.is_empty(), "it has several traffic classes (transport.classes)"),
         (is_adaptive(), "its switches choose the paths of packets (routing.policy)"),
         (
+            v.bool(KeyId::Ecn) && v.int(KeyId::EcnAverageWeight) > 0,
+            "its switches mark by averages of queues (transport.ecn_average_weight)",
+        ),
+        (
             v.bool(KeyId::Pfc) && !v.is(KeyId::PfcWatchdog, "off"),
             "its switches watch how long they are paused (transport.pfc_watchdog)",
         ),

@@ -9,9 +9,10 @@ use bytemuck::Zeroable;
 use hyperfold_base::budget;
 use hyperfold_base::units::{PS_PER_S, tx_ps};
 use hyperfold_columns::{
-    ClassQueue, EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NO_FLOW, NONE, Nic, NicIdx,
-    OwnedTables, Packet, PacketDetails, PacketIdx, Plan, Port, RateColumns, RttSample, SHARED_FLOWS_LEFT,
-    SHARED_HEADER, Switch, SwitchIdx, TaskIdx, TimeSeries, WATCH_WORDS, Watchdog, Wire, meta, psn, task,
+    AVERAGE_WORDS, ClassQueue, EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NO_FLOW,
+    NONE, Nic, NicIdx, OwnedTables, Packet, PacketDetails, PacketIdx, Plan, Port, RateColumns, RttSample,
+    SHARED_FLOWS_LEFT, SHARED_HEADER, Switch, SwitchIdx, TaskIdx, TimeSeries, WATCH_WORDS, Watchdog, Wire, meta, psn,
+    task,
 };
 use hyperfold_config::spec::SeriesKeys;
 use hyperfold_engine::{grow, stops};
@@ -119,6 +120,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     grow::first_fill(&mut t.view(), &fill);
     changes(&mut t, case, &ends, &mut choices, &flow_rows, &rates);
     let words_before = t.shared.len();
+    averages(&mut t, tr);
     watchdog(&mut t, tr);
     lengths(&mut t)?;
     debug_assert!(!t.changes.has_losses || words_before == t.exps[0].loss_words(LinkEndIdx::new(n_ends)));
@@ -173,6 +175,17 @@ fn class_queues(t: &mut OwnedTables, tr: &Transport) {
             ..ClassQueue::zeroed()
         }));
     }
+}
+
+/// Adds the shared words about averages of queues where switches mark by them.
+fn averages(t: &mut OwnedTables, tr: &Transport) {
+    if tr.ecn_average_weight == 0 || !tr.ecn {
+        return;
+    }
+    let words = t.ports.len() * tr.classes.len().max(1) * AVERAGE_WORDS as usize;
+    budget::announce_rows::<u32>("averages of queues (transport.ecn_average_weight)", words as u64);
+    (t.exps[0].average_first, t.exps[0].average_weight) = (t.shared.len() as u32, tr.ecn_average_weight);
+    t.shared.resize(t.shared.len() + words, 0);
 }
 
 /// Adds the shared words about pauses where switches watch them. They come last.

@@ -12,6 +12,7 @@ pub use crate::support::Case;
 
 mod any_order;
 mod arith;
+mod average;
 mod cc;
 mod changes;
 mod classes;
@@ -89,6 +90,8 @@ pub struct Outcome {
     /// Packets that the watchdog dropped, by the arc that they were sent on. They are drops too.
     pub dropped_by_watchdog: Vec<u64>,
     pub watchdog: WatchdogCounts,
+    /// Times that an average of a queue was halved, because the queue had been empty.
+    pub halved: u64,
     /// The largest egress queue of a switch (data and ACK bytes), right after a packet joined it.
     pub max_queue_bytes: u64,
     /// PULLs that receivers made.
@@ -144,6 +147,7 @@ struct Sim<'a> {
     pulls: u64,
     class_counts: ClassCounts,
     watchdog_counts: WatchdogCounts,
+    halved: u64,
 }
 
 impl<'a> Sim<'a> {
@@ -175,6 +179,7 @@ impl<'a> Sim<'a> {
             pulls: 0,
             class_counts: ClassCounts::new(case),
             watchdog_counts: WatchdogCounts::default(),
+            halved: 0,
         };
         for flow in &case.flows[..first_qp] {
             sim.queue.push(Lineage::of_start(Some(flow.id)), flow.start_ps, Event::Start(flow.id));
@@ -324,6 +329,7 @@ impl<'a> Sim<'a> {
             lost_at_random: self.ports.iter().map(|p| p.lost_at_random).collect(),
             dropped_by_watchdog: self.ports.iter().map(|p| p.dropped_by_watchdog).collect(),
             watchdog: self.watchdog_counts,
+            halved: self.halved,
             max_queue_bytes: self.max_queue_bytes,
             pulls: self.pulls,
             handed_over: self.handed_over.len(),

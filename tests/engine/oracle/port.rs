@@ -7,6 +7,7 @@ use hyperfold_network::topology::{ArcIdx, Network};
 use hyperfold_network::transport::EcnThresholds;
 
 use super::arith::tx;
+use super::average::Average;
 use super::classes::{Turns, n_classes};
 use super::uec::Echo;
 use super::{Case, Event, Sim, is_switch};
@@ -131,6 +132,7 @@ pub struct ClassQueue {
     pub bytes: u64,
     /// The far end asked for silence.
     pub paused: bool,
+    pub average: Average,
     /// The watchdog acts, so that the port does not obey.
     pub watchdog_acts: bool,
     /// Of a switch: when the last pause or resume frame arrived.

@@ -245,8 +245,8 @@ impl Sim<'_> {
         if !self.case.transport.ecn || self.never_marks(arc) {
             return false;
         }
-        let port = &self.ports[arc as usize];
-        let (q, ecn) = (port.queues[class].bytes, port.ecn);
+        let q = self.queue_for_marking(arc, class);
+        let ecn = self.ports[arc as usize].ecn;
         if q > ecn.kmax_bytes {
             return true;
         }

@@ -1,5 +1,6 @@
 //! A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `shaders/egress.wgsl`).
 
+use super::averages::averaged_queue;
 use super::class_port::{class_in_turn, held_word, note_sendable, pause_class, port_queue_row};
 use super::mmu::SharedBuffer;
 use super::watchdog::{watch_pause, watchdog_drops};
@@ -217,7 +218,7 @@ fn start_head(t: &mut Tables, port: PortIdx, event: &TimedEvent, mut joint: Opti
         let word = (SHARED_HEADER + in_port.0) as usize;
         t.shared[word] = t.shared[word].wrapping_sub(wire);
     }
-    draw_mark(t, port, p, q, data);
+    draw_mark(t, port, p, q, data, event.t);
     let mut resumed = PortIdx::NONE;
     if joint.is_some_and(|buffer| buffer.resume_test(t, in_port)) {
         resumed = in_port;
@@ -265,7 +266,7 @@ fn start_class(
         let word = held_word(&t.exps[0], in_port, class);
         t.shared[word] = t.shared[word].wrapping_sub(wire);
     }
-    draw_mark(t, port, p, q, data);
+    draw_mark(t, port, p, q, data, event.t);
     let mut resumed = PortIdx::NONE;
     if joint.is_some_and(|buffer| buffer.resume_test_class(t, in_port, class)) {
         resumed = in_port;
@@ -303,10 +304,15 @@ pub fn duration(t: &Tables, port: PortIdx, wire: u32) -> u64 {
     }
 }
 
-/// Marks packet `p`, which has left a queue of `port` with `q` bytes in it, if it is `data` and the queue is long enough.
+/// Marks packet `p`, which has left a queue of `port` with `q` bytes in it at `now`, if it is `data` and the queue, or its average, is long enough.
 #[inline(always)]
-fn draw_mark(t: &mut Tables, port: PortIdx, p: PacketIdx, q: u32, data: bool) {
-    if t.exps[0].modes & mode::ECN == 0 || q <= t.ports[port].kmin {
+fn draw_mark(t: &mut Tables, port: PortIdx, p: PacketIdx, q: u32, data: bool, now: u64) {
+    let (marks, averages) = (t.exps[0].modes & mode::ECN != 0, t.exps[0].average_first != 0);
+    let mut q = q;
+    if marks && averages {
+        q = averaged_queue(t, port, p, q, now);
+    }
+    if !marks || q <= t.ports[port].kmin {
         return;
     }
     if data && is_marked(t, port, q) {

@@ -2,9 +2,10 @@
 //!
 //! Layer: engine. One file for each system (`plan`, `classify`, `forward`, `forward_joint`), and what they share: `egress` (a port's queue, where ECN marks)
 //! `mmu` (the shared buffer), `port_queue` (queues in its place), `class_port` (traffic classes), `adaptive`
-//! (the choice of an egress port) and `watchdog` (pauses that last too long). Knows no NICs.
+//! (the choice of an egress port), `averages` (of queues, for marking) and `watchdog` (pauses that last too long). Knows no NICs.
 
 pub mod adaptive;
+pub mod averages;
 pub mod class_port;
 pub mod classify;
 pub mod egress;

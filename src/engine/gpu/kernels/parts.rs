@@ -68,15 +68,17 @@ pub struct KernelParts {
     controls: u32,
     /// Whether the code of tasks and gates is there.
     tasks: bool,
+    /// Whether the code of averages of queues is there.
+    averages: bool,
 }
 
 impl KernelParts {
     /// Kernels that run any experiment.
-    pub const ALL: KernelParts = KernelParts { modes: OPTIONAL_MODES, controls: u32::MAX, tasks: true };
+    pub const ALL: KernelParts = KernelParts { modes: OPTIONAL_MODES, controls: u32::MAX, tasks: true, averages: true };
     /// Kernels that run no experiment, and begin to be those that a batch needs.
-    pub const NONE: KernelParts = KernelParts { modes: 0, controls: 0, tasks: false };
+    pub const NONE: KernelParts = KernelParts { modes: 0, controls: 0, tasks: false, averages: false };
     /// Kernels for flows under the default control, without anything else.
-    pub const USUAL: KernelParts = KernelParts { modes: 0, controls: 1 << cc::HPCC, tasks: false };
+    pub const USUAL: KernelParts = KernelParts { controls: 1 << cc::HPCC, ..KernelParts::NONE };
 
     /// The parts that experiments with these headers need.
     pub fn needed_by<'e>(headers: impl IntoIterator<Item = &'e Exp>) -> KernelParts {
@@ -87,7 +89,12 @@ impl KernelParts {
     fn of(exp: &Exp) -> KernelParts {
         // A control that the list of controls does not have needs all.
         let controls = 1u32.checked_shl(exp.cc).unwrap_or(u32::MAX);
-        KernelParts { modes: exp.modes & OPTIONAL_MODES, controls, tasks: exp.task_len > 0 || exp.gate_len > 0 }
+        KernelParts {
+            modes: exp.modes & OPTIONAL_MODES,
+            controls,
+            tasks: exp.task_len > 0 || exp.gate_len > 0,
+            averages: exp.average_first > 0,
+        }
     }
 
     /// The parts of both.
@@ -97,6 +104,7 @@ impl KernelParts {
             modes: self.modes | other.modes,
             controls: self.controls | other.controls,
             tasks: self.tasks || other.tasks,
+            averages: self.averages || other.averages,
         }
     }
 
@@ -107,6 +115,7 @@ impl KernelParts {
             modes: self.modes & !other.modes,
             controls: self.controls & !other.controls,
             tasks: self.tasks && !other.tasks,
+            averages: self.averages && !other.averages,
         }
     }
 
@@ -117,12 +126,17 @@ impl KernelParts {
 
     /// Number of parts.
     pub(super) fn count(self) -> u32 {
-        self.modes.count_ones() + self.controls.count_ones() + u32::from(self.tasks)
+        self.modes.count_ones() + self.controls.count_ones() + u32::from(self.tasks) + u32::from(self.averages)
     }
 
     /// Whether tasks and gates are there.
     pub(super) fn has_tasks(self) -> bool {
         self.tasks
+    }
+
+    /// Whether averages of queues are there.
+    pub(super) fn has_averages(self) -> bool {
+        self.averages
     }
 
     /// What is known of each experiment that kernels with these parts run: values of the private variables that `enter` sets.
@@ -140,7 +154,8 @@ impl KernelParts {
         let controls =
             cc::ALL.map(|(name, cc)| (name.to_string(), KernelParts { controls: 1 << cc, ..KernelParts::NONE }));
         let tasks = ("tasks".to_string(), KernelParts { tasks: true, ..KernelParts::NONE });
-        modes.into_iter().chain(controls).chain([tasks]).collect()
+        let averages = ("averages of queues".to_string(), KernelParts { averages: true, ..KernelParts::NONE });
+        modes.into_iter().chain(controls).chain([tasks, averages]).collect()
     }
 }
 

@@ -1,0 +1,28 @@
+//! Averages of queues, by which switches mark (`docs/explanation/model-semantics.md`, "Averages of queues"). Twin: `shaders/averages.wgsl`.
+
+use crate::cpu::classes::class_of;
+use hyperfold_columns::{NEVER, PacketIdx, PortIdx, Tables, average};
+
+/// Adds to its average the `q` bytes that packet `p` leaves in the queue of its class at `port` at `now`. Returns the average, in bytes.
+#[inline(never)]
+pub fn averaged_queue(t: &mut Tables, port: PortIdx, p: PacketIdx, q: u32, now: u64) -> u32 {
+    let e = &t.exps[0];
+    let n = e.average_weight;
+    // Where there are no classes, other bits may be in their place.
+    let class = if e.class_n > 0 { class_of(t.packets[p].meta) } else { 0 };
+    let words = e.average_words(port, class);
+    let word = |place: u32| u64::from(t.shared[words + place as usize]);
+    let mut sum = word(average::SUM_HI) << 32 | word(average::SUM_LO);
+    let empty_at = word(average::EMPTY_HI) << 32 | word(average::EMPTY_LO);
+    if empty_at != NEVER {
+        let halvings = (now - empty_at) / (t.ports[port].tx_full << n);
+        sum >>= halvings.min(63);
+    }
+    sum = sum + u64::from(q) - (sum >> n);
+    let empty_at = if q == 0 { now } else { NEVER };
+    t.shared[words + average::SUM_LO as usize] = sum as u32;
+    t.shared[words + average::SUM_HI as usize] = (sum >> 32) as u32;
+    t.shared[words + average::EMPTY_LO as usize] = empty_at as u32;
+    t.shared[words + average::EMPTY_HI as usize] = (empty_at >> 32) as u32;
+    (sum >> n) as u32
+}
