@@ -10,10 +10,11 @@ use crate::cpu::key::{EventKey, periodic};
 use crate::cpu::lists::wire_push;
 use crate::cpu::nic::set_clock;
 use crate::cpu::switch::class_port::{note_sendable, port_queue_row};
-use crate::cpu::switch::egress::{completion_time, drop_packet};
+use crate::cpu::switch::egress::drop_packet;
 use crate::cpu::switch::port_queue::has_port_queues;
 use crate::cpu::transport::queue_pair::join_order;
 use crate::cpu::transport::rate::set_rate;
+use crate::kick::kick;
 use crate::watchdog;
 use hyperfold_columns::{
     EndOwner, FLOWS_LEFT, FlowIdx, HANDED_OVER, HOLDS, LINK_DOWN, LINK_LOSES, LinkEndIdx, NEVER, NicIdx, PacketIdx,
@@ -276,15 +277,4 @@ fn resume_nic(t: &mut Tables, n: NicIdx, now: u64) {
     row.paused = 0;
     (row.timer, row.timer_d) = (now, periodic(u32::MAX, u32::MAX, 0));
     set_clock(t, n);
-}
-
-/// Lets `port` start its next transmission at `now`, if it is idle and has one: as if one had ended, which a change caused.
-pub(crate) fn kick(t: &mut Tables, port: PortIdx, now: u64) {
-    let row = &mut t.ports[port];
-    if row.q_head.is_some() && (row.busy == 0 || row.busy_until < now) {
-        (row.busy, row.busy_until, row.busy_d) = (1, now, periodic(u32::MAX, u32::MAX, 0));
-    }
-    let clock = completion_time(t, port);
-    let clock_idx = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
-    t.clocks[clock_idx] = clock;
 }

@@ -4,8 +4,8 @@
 //! `detect` or `restore`, to learn of new ones. Every engine stops, so no system has times to wait for. What systems note is in
 //! `src/engine/cpu/switch/watchdog.rs`.
 
-use crate::changes::kick;
 use crate::cpu::switch::class_port::{note_sendable, port_queue_row};
+use crate::kick::kick;
 use hyperfold_columns::{LINK_DROPS, NEVER, PortIdx, Tables, Watchdog, watch};
 
 /// Time in ps of the next stop for the watchdog before `limit`, while there are events.

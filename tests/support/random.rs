@@ -76,8 +76,8 @@ fn averaged(seed: u64) -> Case {
     let transport = &mut case.transport;
     transport.ecn_average_weight = rng.pick(&[1, 1, 2, 3, 4, 6, 9]);
     if rng.chance(70) {
-        let kmin_bytes = rng.range(0, 12_000);
-        let kmax_bytes = kmin_bytes + rng.pick(&[0, 5_000, 30_000]);
+        let kmin_bytes = rng.range(0, 4_000);
+        let kmax_bytes = kmin_bytes + rng.pick(&[0, 4_000, 20_000]);
         transport.ecn_per_100g = EcnThresholds { kmin_bytes, kmax_bytes, ..transport.ecn_per_100g };
         transport.ecn_by_rate.clear();
     }
