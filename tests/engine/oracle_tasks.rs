@@ -10,7 +10,7 @@ use hyperfold_columns::{NEVER, status};
 use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_llm::workload::program::Dim;
 use hyperfold_llm::workload::tasks::{QueuePair, TaskGraph, Work};
-use hyperfold_network::transport::LossRecovery;
+use hyperfold_network::transport::{LossRecovery, PauseWatchdog};
 
 /// What can be compared of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -211,6 +211,26 @@ fn engine_and_oracle_agree_on_task_graphs_with_traffic_classes() {
     let met = compare_random(CLASSES, CLASSES + 400);
     println!("400 graphs: {met:?}");
     assert!(met.paused > 20 && met.lost > 40 && met.recovered > 20 && met.marked > 40, "{met:?}");
+}
+
+/// Marking by averages of queues, and a watchdog that takes ordinary pauses for a deadlock.
+#[test]
+fn engine_and_oracle_agree_on_task_graphs_with_averages_of_queues_and_a_watchdog() {
+    let (mut met, mut matters) = (Reached::default(), 0);
+    for seed in (20_000..20_250).chain(CLASSES + 20_000..CLASSES + 20_150) {
+        let mut case = random_tasks::case(seed);
+        let transport = &mut case.case.transport;
+        transport.ecn_average_weight = 1 + (seed % 5) as u32;
+        let detect_ps = 200_000 + 700_000 * (seed % 3);
+        let watchdog = PauseWatchdog { detect_ps, restore_ps: 500_000, drops: seed.is_multiple_of(2) };
+        transport.watchdog = Some(watchdog).filter(|_| transport.lossless_classes() > 0);
+        let seen = compare(&case, &format!("seed {seed}"), &[1, 2 + seed % 2]);
+        met.note(reach(&case, &seen));
+        case.case.transport.watchdog = None;
+        matters += u32::from(by_oracle(&case, "without a watchdog").difference(&seen).is_some());
+    }
+    println!("400 graphs: {matters} end otherwise without a watchdog, {met:?}");
+    assert!(matters > 10 && met.paused > 20 && met.marked > 40, "{matters} {met:?}");
 }
 
 /// After a timeout that came too early, a packet sent again asks for credit and is dropped, while all that was sent before it arrives. Nothing is in flight
