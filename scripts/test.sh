@@ -35,8 +35,6 @@ echo "test.sh: PROPTEST_RNG_SEED=$PROPTEST_RNG_SEED"
 # All at once: building the program alone first would choose other features of a crate below, and build most of the workspace twice.
 cargo test --workspace --profile "$profile" --no-run
 scripts/setup-vulkan.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold"
-# Software Vulkan compiles the kernels without optimising them: that takes half the time, and they run for moments.
-export GALLIVM_PERF=${GALLIVM_PERF:-nopt}
 
 if $soak; then
     # Shards on a SLURM cluster of one node.

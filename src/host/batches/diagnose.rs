@@ -34,7 +34,7 @@ pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
         let _ = write!(
             out,
             "; PFC deadlock: {}{more} -> back to {}: each link is paused until the next one drains. Break the cycle with up-down routing, a larger \
-             topology.buffer_mib, or transport.pfc = false",
+             topology.buffer_mib, or transport.pfc = false; transport.pfc_watchdog = \"drop\" gives up packets instead",
             names.join(" waits for "),
             names[0]
         );
