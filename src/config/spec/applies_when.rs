@@ -104,6 +104,10 @@ pub(super) fn has_nvlink(v: &Values) -> bool {
         false => v.is(KeyId::TopologyFormat, "simai") || v.is(KeyId::TopologyFormat, "infragraph"),
     }
 }
+/// Whether `cluster.nvlink` is read. Generated traffic and flow files read it only where it has their packets simulated inside servers, too.
+pub(super) fn nvlink_choice(v: &Values) -> bool {
+    has_nvlink(v) && (program(v) || v.is(KeyId::Nvlink, "packet"))
+}
 pub(super) fn topology(v: &Values, kind: &str) -> bool {
     v.is(KeyId::TopologyKind, kind)
 }

@@ -29,7 +29,7 @@ macro_rules! for_each_key {
                 "what an all-reduce of 8 bytes was measured to take among all GPUs of one server (nccl-tests, smallest size); 0: not measured, NCCL's constants stand alone";
             BaseTimeAcrossNs "cluster.base_time_across_ns" stepped(0.0, 1e9, 0.001), D::Derived(derive::base_time_across_ns, "the server's, else 0"), collectives,
                 "the same among all GPUs of two servers: what the NICs' transport adds to each pass through the network follows from it; 0: not measured";
-            Nvlink "cluster.nvlink" one_of(&["analytic", "packet"], &[]), D::Choice("analytic"), |v| program(v) && has_nvlink(v),
+            Nvlink "cluster.nvlink" one_of(&["analytic", "packet"], &[]), D::Choice("analytic"), nvlink_choice,
                 "what carries traffic inside a server: a calibrated cost, or packets over an NVSwitch, in a mesh over its links";
             ServerXml "cluster.server_xml" KeyKind::Path, D::Derived(derive::server_xml, "NCCL_TOPO_FILE, else none"), |v| collectives(v) && v.has(KeyId::ServerXml),
                 "PCIe and NIC topology of one server in NCCL's XML form";

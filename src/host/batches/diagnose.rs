@@ -3,6 +3,8 @@
 use std::fmt::Write;
 
 use super::conserve::egress_queues;
+use crate::outcomes::outcome::WatchdogOutcome;
+use hyperfold_base::units::counted;
 use hyperfold_columns::{EndOwner, LinkEndIdx, NO_FLOW, PortIdx, Tables, mode, qp};
 
 /// Most links or flows that a message names.
@@ -55,6 +57,20 @@ pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
         let _ = write!(out, "; links that are down (topology.outages): {}", down.join(", "));
     }
     out
+}
+
+/// Says what the watchdog of pauses did until a flow gave up. Empty if it did nothing.
+pub fn watchdog_acted(t: &Tables) -> String {
+    let WatchdogOutcome { starts, drops, .. } = WatchdogOutcome::read(&t.exps[0], &t.shared);
+    if starts == 0 {
+        return String::new();
+    }
+    format!(
+        "; the watchdog of pauses (transport.pfc_watchdog) acted {} until then and dropped {}: a shorter transport.pfc_watchdog_restore_us, or a longer \
+         transport.rto_us, gives flows time to go on",
+        counted(starts, "time"),
+        counted(drops, "packet")
+    )
 }
 
 /// Whether flow `f` has not ended, or has a message that it has not sent.

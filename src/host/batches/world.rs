@@ -482,7 +482,8 @@ fn verdict(t: &Tables, state: &ExperimentState) -> Result<(), String> {
                 e.rto_retries,
                 e.rto as f64 / 1e6,
                 diagnose::stuck(t, &name)
-            ) + waits_for_classes(t));
+            ) + &diagnose::watchdog_acted(t)
+                + &waits_for_classes(t));
         }
         _ => {}
     }

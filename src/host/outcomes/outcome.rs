@@ -6,6 +6,7 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use crate::cost::Bill;
+use hyperfold_columns::{Exp, PortIdx, watch};
 use hyperfold_llm::workload::program::Workload;
 use hyperfold_llm::workload::serving::{BoundTimes, PoolRole};
 
@@ -66,6 +67,27 @@ pub struct WatchdogOutcome {
     pub ports: u64,
     /// Packets that it dropped.
     pub drops: u64,
+}
+
+impl WatchdogOutcome {
+    /// Adds up what the watchdog did at all ports of the experiment with this header and these shared words.
+    pub(crate) fn read(exp: &Exp, shared: &[u32]) -> WatchdogOutcome {
+        let mut sums = WatchdogOutcome::default();
+        if exp.watch_first == 0 {
+            return sums;
+        }
+        for port in PortIdx::all(exp.port_len) {
+            let mut starts = 0;
+            for class in 0..exp.class_n.max(1) {
+                let words = exp.watch_words(port, class);
+                starts += u64::from(shared[words + watch::STARTS as usize]);
+                sums.drops += u64::from(shared[words + watch::DROPS as usize]);
+            }
+            sums.starts += starts;
+            sums.ports += u64::from(starts > 0);
+        }
+        sums
+    }
 }
 
 /// The outcome of an experiment that ended.

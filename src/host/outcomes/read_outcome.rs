@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hyperfold_columns::{
     Exp, FlowIdx, FlowTx, LinkEndIdx, NEVER, NetworkChanges, Nic, NicIdx, Port, PortIdx, RttSample, Tables, Task, mode,
-    task, watch,
+    task,
 };
 
 use crate::outcomes::flow_info::{FlowCarrier, FlowInfo};
@@ -127,7 +127,7 @@ pub(crate) fn read(
         out.peak_memory_bytes = out.jobs.iter().filter_map(|job| job.peak_memory_bytes).max();
     }
     out.retransmissions = again.iter().flatten().map(|qp| qp.packets).sum();
-    out.watchdog = watchdog(rows);
+    out.watchdog = WatchdogOutcome::read(rows.exp, rows.shared);
     out.pfc_paused_ps = rows.paused_ps.iter().sum();
     out.pfc_paused_max_ps = rows.paused_ps.iter().copied().max().unwrap_or(0);
     let paused_ps = |end: LinkEndIdx| rows.paused_ps.get(end.usize()).copied().unwrap_or(0);
@@ -167,25 +167,6 @@ pub(crate) fn read(
         });
     }
     out
-}
-
-/// Adds up what the watchdog of pauses did at all ports.
-fn watchdog(rows: &OutcomeRows) -> WatchdogOutcome {
-    let mut sums = WatchdogOutcome::default();
-    if rows.exp.watch_first == 0 {
-        return sums;
-    }
-    for port in PortIdx::all(rows.exp.port_len) {
-        let mut starts = 0;
-        for class in 0..rows.exp.class_n.max(1) {
-            let words = rows.exp.watch_words(port, class);
-            starts += u64::from(rows.shared[words + watch::STARTS as usize]);
-            sums.drops += u64::from(rows.shared[words + watch::DROPS as usize]);
-        }
-        sums.starts += starts;
-        sums.ports += u64::from(starts > 0);
-    }
-    sums
 }
 
 /// Data packets that a queue pair sent more often than once.

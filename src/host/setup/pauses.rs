@@ -5,15 +5,19 @@
 use hyperfold_columns::{OwnedTables, PortIdx, mode};
 use hyperfold_network::transport::Transport;
 
-/// Returns a note if flows give up before the watchdog of pauses acts.
+/// Returns a note if flows may give up before the watchdog of pauses acts, or while it does.
 pub(super) fn late_watchdog(tr: &Transport) -> Option<String> {
     let watchdog = tr.watchdog?;
     let survived_ps = tr.rto_ps.saturating_mul(u64::from(tr.rto_retries) + 1);
-    (survived_ps <= watchdog.detect_ps).then(|| {
+    let (key, time_ps, when) = match watchdog.detect_ps >= watchdog.restore_ps {
+        true => ("detect", watchdog.detect_ps, "before the watchdog acts"),
+        false => ("restore", watchdog.restore_ps, "while the watchdog acts"),
+    };
+    (survived_ps <= time_ps).then(|| {
         format!(
-            "transport.pfc_watchdog_detect_us = {}: flows give up before the watchdog acts, after {} us without progress (transport.rto_us times \
-             transport.rto_retries + 1); a shorter time to detect or a longer timeout would be right",
-            watchdog.detect_ps as f64 / 1e6,
+            "transport.pfc_watchdog_{key}_us = {}: flows may give up {when}, after {} us without progress (transport.rto_us times \
+             transport.rto_retries + 1); a shorter time or a longer timeout would be right",
+            time_ps as f64 / 1e6,
             survived_ps as f64 / 1e6,
         )
     })

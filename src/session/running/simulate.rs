@@ -329,7 +329,7 @@ impl<'a> Findings<'a> {
             lost_with_pfc: 0,
             lost_by_class: 0,
             lost_without_pfc: Losses::default(),
-            watched: WatchedPauses::default(),
+            watched: WatchedPauses::after(known.records.len()),
             resent_unlost: 0,
             started_over: 0,
             ended: 0,
@@ -385,9 +385,9 @@ impl<'a> Findings<'a> {
                 _ if config.values.bool(spec::KeyId::PortQueue) => {}
                 // What fails or is impaired loses packets with any buffer.
                 _ if config.topology.loses_packets() => {}
-                true if config.classes.has_lossy() => self.lost_by_class += 1,
                 // It gives up packets on purpose.
                 true if !config.values.is(spec::KeyId::PfcWatchdog, "off") => self.watched.lost += 1,
+                true if config.classes.has_lossy() => self.lost_by_class += 1,
                 true => self.lost_with_pfc += 1,
                 false => self.lost_without_pfc.add(record, &config.values),
             }
@@ -456,7 +456,7 @@ impl<'a> Findings<'a> {
     fn class_losses(&self) -> Option<String> {
         (self.lost_by_class > 0).then(|| {
             format!(
-                "{} lost packets, as switch buffers overflowed and some of transport.classes are lossy; jobs.csv and flows.csv show who waited",
+                "{} lost packets, as switch buffers overflowed and some of transport.classes are lossy; flows.csv shows who waited (output.flows = true), and jobs.csv where there are several jobs",
                 counted(self.lost_by_class, "experiment")
             )
         })

@@ -14,9 +14,16 @@ pub(crate) struct WatchedPauses {
     acted: u64,
     /// The experiment of this session in which it acted most often.
     most: Option<(u64, WatchdogOutcome)>,
+    /// Whether an earlier session has run experiments of the sweep. What the watchdog did in them is not known.
+    is_resumed: bool,
 }
 
 impl WatchedPauses {
+    /// Begins a session after another one that has run `n_before` experiments of the sweep.
+    pub(crate) fn after(n_before: usize) -> WatchedPauses {
+        WatchedPauses { is_resumed: n_before > 0, ..WatchedPauses::default() }
+    }
+
     /// Adds an experiment that ended with a result in this session.
     pub(crate) fn add(&mut self, exp_id: u64, outcome: WatchdogOutcome) {
         if outcome.starts == 0 {
@@ -37,13 +44,17 @@ impl WatchedPauses {
                 format!("{lost} with a watchdog of pauses lost packets (transport.pfc_watchdog); links.csv has the drops of each port")
             });
         };
+        let done = match most.drops {
+            0 => "and it dropped nothing itself; a switch that is sent more than it asked for may (drops)".to_string(),
+            drops => format!("and it dropped {}", counted(drops, "packet")),
+        };
         Some(format!(
-            "the watchdog of pauses acted in {} (transport.pfc_watchdog), most often in experiment {exp_id}: {} at {}, and it dropped {}. A cycle of pauses, \
+            "the watchdog of pauses acted in {}{} (transport.pfc_watchdog), most often in experiment {exp_id}: {} at {}, {done}. A cycle of pauses, \
              or a transport.pfc_watchdog_detect_us that is shorter than ordinary pauses, makes it act",
             counted(self.acted, "experiment"),
+            if self.is_resumed { " of those simulated now" } else { "" },
             counted(most.starts, "time"),
             counted(most.ports, "port"),
-            counted(most.drops, "packet"),
         ))
     }
 }
@@ -65,5 +76,9 @@ mod tests {
         let told = watched.warning().expect("it acted");
         let words = "acted in 3 experiments (transport.pfc_watchdog), most often in experiment 1: 7 times at 1 port, and it dropped 21 packets";
         assert!(told.contains(words), "{told}");
+        let mut resumed = WatchedPauses::after(2);
+        resumed.add(9, WatchdogOutcome { starts: 1, ports: 1, drops: 0 });
+        let told = resumed.warning().expect("it acted");
+        assert!(told.contains("1 experiment of those simulated now") && told.contains("dropped nothing itself"), "{told}");
     }
 }
