@@ -478,12 +478,13 @@ fn verdict(t: &Tables, state: &ExperimentState) -> Result<(), String> {
                 .max_by_key(|f| f.retries)
                 .map_or(0, |f| f.flow_id);
             return Err(format!(
-                "flow {worst} gave up after {} retransmission timeouts without progress (transport.rto_retries; transport.rto_us = {}); {}",
+                "flow {worst} gave up after {} retransmission timeouts without progress (transport.rto_retries; transport.rto_us = {}); {}{}{}",
                 e.rto_retries,
                 e.rto as f64 / 1e6,
-                diagnose::stuck(t, &name)
-            ) + &diagnose::watchdog_acted(t)
-                + &waits_for_classes(t));
+                diagnose::stuck(t, &name),
+                diagnose::watchdog_acted(t),
+                waits_for_classes(t)
+            ));
         }
         _ => {}
     }

@@ -79,6 +79,9 @@ mod tests {
         let mut resumed = WatchedPauses::after(2);
         resumed.add(9, WatchdogOutcome { starts: 1, ports: 1, drops: 0 });
         let told = resumed.warning().expect("it acted");
-        assert!(told.contains("1 experiment of those simulated now") && told.contains("dropped nothing itself"), "{told}");
+        assert!(
+            told.contains("1 experiment of those simulated now") && told.contains("dropped nothing itself"),
+            "{told}"
+        );
     }
 }
