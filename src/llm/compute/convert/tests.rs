@@ -582,7 +582,11 @@ fn eager_mode_puts_gradients_of_queries_keys_and_values_together() {
     let eager = Layout { flash_attention: true, framework: Framework::Fsdp, compiled: false, ..layout(1, false) };
     let copies = |l: &Layout, pass| {
         let of_copy = |(part, k): (LayerPart, Kernel)| match k {
-            Kernel::Memory { name: "concatenate", bytes } if part.role == KernelRole::InputGrad => Some(bytes),
+            Kernel::Memory { name: "concatenate", bytes }
+                if (part.site, part.role) == (Site::Rope, KernelRole::InputGrad) =>
+            {
+                Some(bytes)
+            }
             _ => None,
         };
         layer_kernels(&own, l, LayerKind::Moe, pass).into_iter().filter_map(of_copy).collect::<Vec<u64>>()
