@@ -3,9 +3,7 @@
 // Adds to its average the `q` bytes that packet `p` leaves in the queue of its class at `port` at `now`. Returns the average, in bytes.
 fn averaged_queue(port: u32, p: u32, q: u32, now: u64) -> u32 {
     let n = exps[exp_row].average_weight;
-    // Where there are no classes, other bits may be in their place.
-    let class_ = select(0u, class_of(packets[packet_base + p].meta_), exps[exp_row].class_n > 0u);
-    let words = average_words(port, class_);
+    let words = average_words(port, queue_class(packets[packet_base + p].meta_));
     var sum = (u64(atomicLoad(&shared_words[words + AVERAGE_SUM_HI])) << 32u) | u64(atomicLoad(&shared_words[words + AVERAGE_SUM_LO]));
     let empty_at = (u64(atomicLoad(&shared_words[words + AVERAGE_EMPTY_HI])) << 32u) | u64(atomicLoad(&shared_words[words + AVERAGE_EMPTY_LO]));
     if empty_at != NEVER {

@@ -13,6 +13,11 @@ fn class_of(meta_word: u32) -> u32 {
     return (meta_word >> META_CLASS_SHIFT) & META_CLASS_MASK;
 }
 
+// Traffic class in whose queue a packet waits: 0 where there are no classes, as other bits may be in their place.
+fn queue_class(meta_word: u32) -> u32 {
+    return select(0u, class_of(meta_word), exps[exp_row].class_n > 0u);
+}
+
 // Index in `class_queues` of the row of `class_` at `end`.
 fn class_queue(end: u32, class_: u32) -> u32 {
     return class_base + end * exps[exp_row].class_n + class_;

@@ -17,9 +17,7 @@ fn watch_pause(port: u32, class_: u32, resume: bool, now: u64) -> bool {
 // Whether the watchdog drops packet `p`, whose transmission `port` begins. It counts what it drops. Pause frames never are.
 fn watchdog_drops(port: u32, p: u32) -> bool {
     let meta_word = packets[packet_base + p].meta_;
-    // Where there are no classes, other bits may be in their place.
-    let class_ = select(0u, class_of(meta_word), exps[exp_row].class_n > 0u);
-    let words = watch_words(port, class_);
+    let words = watch_words(port, queue_class(meta_word));
     let acts = (atomicLoad(&shared_words[words + WATCH_STATE]) & WATCH_ACTS) != 0u;
     let drops = acts && packet_kind(meta_word) != KIND_FRAME;
     atomicAdd(&shared_words[words + WATCH_DROPS], select(0u, 1u, drops));

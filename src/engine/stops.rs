@@ -36,7 +36,8 @@ pub fn is_due(t: &Tables) -> bool {
     })
 }
 
-/// Does that for which the experiment has stopped: samples, changes, the watchdog. Then it lets the experiment go on. `packet_limit` is the maximum number of its packet records.
+/// Does that for which the experiment has stopped: samples, changes, the watchdog. Then it lets the experiment go on. `packet_limit` is the maximum number of its
+/// packet records.
 ///
 /// PRECONDITION: `t` holds one experiment, and [`is_due`].
 ///

@@ -82,7 +82,9 @@ fn what_makes_no_sense_is_told() {
     };
     let late = told(&["transport.pfc_watchdog_detect_us=2400"]);
     assert!(late.contains("flows may give up before the watchdog acts, after 2400 us"), "{late}");
-    assert!(!told(&[]).contains("give up before"));
+    assert!(!told(&[]).contains("may give up"));
+    let long = told(&["transport.pfc_watchdog_restore_us=3000"]);
+    assert!(long.contains("restore_us = 3000: flows may give up while the watchdog acts, after 2400 us"), "{long}");
     let unused = told(&["transport.pfc=false"]);
     assert!(unused.contains("transport.pfc_watchdog"), "{unused}");
     let credit = told(&["transport.cc=\"rccc\"", "transport.port_queue=false", "transport.pfc=true"]);

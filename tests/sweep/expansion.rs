@@ -476,3 +476,20 @@ fn a_server_matters_in_a_network_from_a_file() {
     let both = read("[axes]\n\"cluster.server\" = [\"dgx-h100\", \"gcp-a3mega\"]\n");
     assert_ne!(both.experiments[0].config_key, both.experiments[1].config_key);
 }
+
+/// Packets inside servers change the times of generated traffic, so they make another experiment of it. The closed form leaves the identity as it is without the key.
+#[test]
+fn what_carries_traffic_inside_a_server_is_part_of_its_identity() {
+    let keys = |line: &str| {
+        let text = format!("{RING}[base.cluster]\ngpus = 16\n{line}");
+        let sweep = parse(&text).unwrap();
+        (sweep.experiments.iter().map(|e| e.config_key).collect::<Vec<_>>(), sweep.notes.join("\n"))
+    };
+    let (plain, _) = keys("");
+    let (packets, said) = keys("nvlink = \"packet\"\n");
+    assert_ne!(plain, packets);
+    assert!(!said.contains("cluster.nvlink"), "{said}");
+    let (both, said) = keys("[axes]\n\"cluster.nvlink\" = [\"analytic\", \"packet\"]\n");
+    assert_eq!(both, [plain, packets].concat());
+    assert!(!said.contains("cluster.nvlink"), "{said}");
+}

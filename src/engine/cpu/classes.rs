@@ -15,6 +15,12 @@ pub fn class_of(pk_meta: u32) -> u32 {
     (pk_meta >> meta::CLASS_SHIFT) & meta::CLASS_MASK
 }
 
+/// Traffic class in whose queue a packet with `pk_meta` waits: 0 where there are no classes, as other bits may be in their place.
+#[inline]
+pub fn queue_class(e: &Exp, pk_meta: u32) -> u32 {
+    if e.class_n > 0 { class_of(pk_meta) } else { 0 }
+}
+
 /// Index in `class_queues` of the row of `class` at `end`.
 #[inline]
 pub fn class_queue(e: &Exp, end: LinkEndIdx, class: u32) -> usize {

@@ -9,11 +9,11 @@ use hyperfold_network::transport::Transport;
 pub(super) fn late_watchdog(tr: &Transport) -> Option<String> {
     let watchdog = tr.watchdog?;
     let survived_ps = tr.rto_ps.saturating_mul(u64::from(tr.rto_retries) + 1);
-    let (key, time_ps, when) = match watchdog.detect_ps >= watchdog.restore_ps {
-        true => ("detect", watchdog.detect_ps, "before the watchdog acts"),
-        false => ("restore", watchdog.restore_ps, "while the watchdog acts"),
-    };
-    (survived_ps <= time_ps).then(|| {
+    let times = [
+        ("detect", watchdog.detect_ps, "before the watchdog acts"),
+        ("restore", watchdog.restore_ps, "while the watchdog acts"),
+    ];
+    times.into_iter().find(|&(_, time_ps, _)| survived_ps <= time_ps).map(|(key, time_ps, when)| {
         format!(
             "transport.pfc_watchdog_{key}_us = {}: flows may give up {when}, after {} us without progress (transport.rto_us times \
              transport.rto_retries + 1); a shorter time or a longer timeout would be right",

@@ -1,6 +1,6 @@
 //! Averages of queues, by which switches mark (`docs/explanation/model-semantics.md`, "Averages of queues"). Twin: `shaders/averages.wgsl`.
 
-use crate::cpu::classes::class_of;
+use crate::cpu::classes::queue_class;
 use hyperfold_columns::{NEVER, PacketIdx, PortIdx, Tables, average};
 
 /// Adds to its average the `q` bytes that packet `p` leaves in the queue of its class at `port` at `now`. Returns the average, in bytes.
@@ -8,9 +8,7 @@ use hyperfold_columns::{NEVER, PacketIdx, PortIdx, Tables, average};
 pub fn averaged_queue(t: &mut Tables, port: PortIdx, p: PacketIdx, q: u32, now: u64) -> u32 {
     let e = &t.exps[0];
     let n = e.average_weight;
-    // Where there are no classes, other bits may be in their place.
-    let class = if e.class_n > 0 { class_of(t.packets[p].meta) } else { 0 };
-    let words = e.average_words(port, class);
+    let words = e.average_words(port, queue_class(e, t.packets[p].meta));
     let word = |place: u32| u64::from(t.shared[words + place as usize]);
     let mut sum = word(average::SUM_HI) << 32 | word(average::SUM_LO);
     let empty_at = word(average::EMPTY_HI) << 32 | word(average::EMPTY_LO);

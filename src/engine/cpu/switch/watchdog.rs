@@ -3,7 +3,7 @@
 //!
 //! When it begins to act and when it ends, the host decides between two steps: `src/engine/watchdog.rs`.
 
-use crate::cpu::classes::class_of;
+use crate::cpu::classes::queue_class;
 use hyperfold_columns::{PacketIdx, PortIdx, Tables, kind, meta, watch};
 
 /// Notes a pause or resume frame for `class` that reaches `port` at `now`. Returns whether the watchdog overrules it: the class is not paused while it acts.
@@ -24,9 +24,7 @@ pub fn watch_pause(t: &mut Tables, port: PortIdx, class: u32, resume: bool, now:
 #[inline(never)]
 pub fn watchdog_drops(t: &mut Tables, port: PortIdx, p: PacketIdx) -> bool {
     let pk_meta = t.packets[p].meta;
-    // Where there are no classes, other bits may be in their place.
-    let class = if t.exps[0].class_n > 0 { class_of(pk_meta) } else { 0 };
-    let words = t.exps[0].watch_words(port, class);
+    let words = t.exps[0].watch_words(port, queue_class(&t.exps[0], pk_meta));
     let acts = t.shared[words + watch::STATE as usize] & watch::ACTS != 0;
     let drops = acts && (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::FRAME;
     t.shared[words + watch::DROPS as usize] += u32::from(drops);
