@@ -54,6 +54,8 @@ if $soak; then
     scripts/io-faults.py "${CARGO_TARGET_DIR:-target}/$profile/hyperfold" --every 5
     # Runs that are killed at random moments and carried on with.
     scripts/kill-test.sh "${CARGO_TARGET_DIR:-target}/$profile/hyperfold" "$kills"
+    # Kernels with every part, on a driver.
+    HYPERFOLD_GPU_PARTS=all cargo test --profile "$profile" --test gpu
     # Soak tests are the ignored ones with `soak` in their name; one at a time, so that each has the machine to itself.
     exec cargo test --workspace --profile "$profile" "$@" -- --ignored --test-threads 1 soak
 fi

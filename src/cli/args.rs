@@ -129,6 +129,9 @@ pub struct DoctorArgs {
     /// Also run the engine's kernels on every adapter that passes, and compare all bytes with the CPU engine (seconds; in software minutes)
     #[arg(long)]
     pub engine: bool,
+    /// With --engine: only the cases that have one of these words in their names, such as `dcqcn`. Kernels for few cases compile sooner
+    #[arg(long, value_name = "WORD", value_delimiter = ',', requires = "engine")]
+    pub cases: Vec<String>,
     /// One JSON object a line: one an adapter, then one with the machine
     #[arg(long)]
     pub json: bool,

@@ -10,6 +10,7 @@ use serde_json::{Value, json};
 use hyperfold_engine::gpu::SubTest;
 use hyperfold_engine::gpu::adapter::{self, AdapterReport, GpuError};
 use hyperfold_engine::gpu::open::{self, AdapterTest, EngineKernels};
+use hyperfold_host::kernel_check::cases;
 
 use super::args::DoctorArgs;
 use super::doctor_engine::EngineCheck;
@@ -25,8 +26,9 @@ const SOFTWARE_PATIENCE: Duration = Duration::from_secs(20);
 /// Reports the machine and every adapter. Succeeds if at least one adapter passes and, with `--engine`, none differs from the CPU engine.
 ///
 /// # Errors
-/// It has no errors of its own. Without a passing adapter, the exit code is 2; if one differs, 3.
+/// No case has a word of `--cases` in its name. Without a passing adapter, the exit code is 2; if one differs, 3.
 pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
+    let cases = cases::named(&args.cases).map_err(CliError::bad_input)?;
     let machine = MachineInfo::look();
     if !args.json {
         machine_as_text(&machine).iter().for_each(|line| say(line));
@@ -41,7 +43,7 @@ pub fn execute(args: &DoctorArgs) -> Result<Exit, CliError> {
         let passed = matches!(&test, Ok(t) if t.passed());
         passing += usize::from(passed);
         nvidia |= passed && adapter.report.name.to_lowercase().contains("nvidia");
-        let check = args.engine.then(|| EngineCheck::of_adapter(adapter, &test));
+        let check = args.engine.then(|| EngineCheck::of_adapter(adapter, &test, &cases));
         wrong |= check.as_ref().is_some_and(EngineCheck::is_wrong);
         if args.json {
             let mut object = as_json(&adapter.report, &test);

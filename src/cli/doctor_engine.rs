@@ -8,6 +8,7 @@ use hyperfold_engine::gpu::GpuEngine;
 use hyperfold_engine::gpu::adapter::{FoundAdapter, GpuError};
 use hyperfold_engine::gpu::device::open_untested;
 use hyperfold_engine::gpu::open::AdapterTest;
+use hyperfold_host::kernel_check::cases::KernelCase;
 use hyperfold_host::kernel_check::whole::{self, DeviceCheck};
 
 use super::table;
@@ -23,15 +24,15 @@ pub enum EngineCheck {
 }
 
 impl EngineCheck {
-    /// Checks an adapter that has had the self-test.
-    pub fn of_adapter(found: &FoundAdapter, test: &Result<AdapterTest, GpuError>) -> EngineCheck {
+    /// Checks an adapter that has had the self-test, with these cases.
+    pub fn of_adapter(found: &FoundAdapter, test: &Result<AdapterTest, GpuError>, cases: &[KernelCase]) -> EngineCheck {
         if !test.as_ref().is_ok_and(AdapterTest::passed) {
             return EngineCheck::NotTried;
         }
         let engine = open_untested(found)
             .map_err(|error| error.to_string())
             .and_then(|device| GpuEngine::on(&device).map_err(|error| error.to_string()));
-        match engine.and_then(|mut engine| whole::check(&mut engine).map_err(|error| error.to_string())) {
+        match engine.and_then(|mut engine| whole::check(&mut engine, cases).map_err(|error| error.to_string())) {
             Ok(check) => EngineCheck::Ran(check),
             Err(why) => EngineCheck::Failed(why),
         }

@@ -38,21 +38,46 @@ fn people_are_told_the_same() {
     assert!(stdout.contains("CPU engine: ready"), "{stdout}");
 }
 
-/// Compiles all kernels, which takes software Vulkan some time.
+/// The cases of two congestion controls, whose kernels the tests of `gpu` use too: software Vulkan takes minutes for larger ones.
 #[test]
 fn the_engine_has_the_bytes_of_the_cpu_on_every_adapter_that_passes() {
-    let Ran { code, stdout, stderr } = doctor(&["--engine", "--json"], &[]);
+    let names = check_engine(&["--cases", "dcqcn,none"]);
+    assert!(names.len() >= 15, "{names:?}");
+    assert!(names.iter().all(|name| name.contains("dcqcn") || name.contains("none")), "{names:?}");
+}
+
+/// Compiles kernels with every part.
+#[test]
+#[ignore = "a soak test: about ten minutes on software Vulkan"]
+fn soak_every_kernel_of_the_engine_has_the_bytes_of_the_cpu() {
+    assert_eq!(check_engine(&[]).len(), 48);
+}
+
+#[test]
+fn a_word_that_is_in_no_case_is_refused_with_the_names_there_are() {
+    let Ran { code, stdout, stderr } = doctor(&["--engine", "--cases", "dcqcn,bbr"], &[]);
+    assert_eq!(code, 2, "{stdout}{stderr}");
+    assert!(stderr.contains("no case has `bbr` in its name; the cases are dcqcn with marks; "), "{stderr}");
+    let Ran { code, stderr, .. } = doctor(&["--cases", "dcqcn"], &[]);
+    assert!(code == 2 && stderr.contains("--engine"), "{stderr}");
+}
+
+/// Names of the cases that `doctor --engine` with these arguments compares. All must be the same on every adapter.
+fn check_engine(args: &[&str]) -> Vec<String> {
+    let Ran { code, stdout, stderr } = doctor(&[&["--engine", "--json"], args].concat(), &[]);
     assert_eq!(code, 0, "no adapter passes, or one differs; run scripts/setup-vulkan.sh\n{stdout}{stderr}");
     let adapters: Vec<serde_json::Value> =
         stdout.lines().map(|l| serde_json::from_str(l).expect("a JSON object a line")).collect();
     let checked: Vec<_> = adapters.iter().filter(|a| a["self_test"] == "pass").map(|a| &a["engine_check"]).collect();
-    assert!(!checked.is_empty(), "{stdout}");
-    for check in checked {
-        assert_eq!(check["outcome"], "same", "{check}");
+    let mut names = Vec::new();
+    for check in &checked {
+        assert!(check["outcome"] == "same" && check["systems"] == 8, "{check}");
         let cases = check["cases"].as_array().expect("a list of cases");
-        assert!(cases.len() == 48 && check["systems"] == 8, "{check}");
         assert!(cases.iter().all(|c| c["sha256_16"].as_str().is_some_and(|d| d.len() == 16)), "{check}");
+        names = cases.iter().map(|c| c["name"].as_str().expect("a name").to_string()).collect();
     }
+    assert!(!checked.is_empty(), "{stdout}");
+    names
 }
 
 /// The Vulkan loader is pointed at no driver at all, as on a machine that has none.

@@ -27,14 +27,40 @@ pub fn open() -> (wgpu::Device, wgpu::Queue, wgpu::Limits) {
     (device, queue, limits)
 }
 
-/// An engine on such a device.
+/// Words in the names of the cases whose kernels the tests compile. The test of `hyperfold doctor --engine --cases` has the same.
+const USUAL: [&str; 2] = ["dcqcn", "none"];
+
+/// The parts of the kernels on which the tests run: those that the usual cases need, or with `HYPERFOLD_GPU_PARTS=all` those that all cases need.
 ///
-/// All batches for which they suffice run on the kernels of `hyperfold doctor --engine`. Software Vulkan takes minutes for a fused kernel, so that one for all
-/// tests, which its driver then keeps on disk for that command, too, is compiled sooner than one for each test.
+/// Software Vulkan takes minutes for a fused kernel, and the more the larger it is. So all tests share one, which the driver then keeps on disk. Kernels with
+/// every part are executed without a driver by the tests of `kernels`, and on a driver by `scripts/test.sh --soak`.
+pub fn parts() -> KernelParts {
+    let words = if tests_all_parts() { Vec::new() } else { USUAL.map(String::from).to_vec() };
+    let cases = cases::named(&words).unwrap_or_else(|e| panic!("{e}"));
+    KernelParts::needed_by(cases.iter().flat_map(|case| case.tables.exps.iter()))
+}
+
+fn tests_all_parts() -> bool {
+    std::env::var_os("HYPERFOLD_GPU_PARTS").is_some_and(|parts| parts == "all")
+}
+
+/// Whether the tests' kernels run these tables. With every part all are run, some on kernels of their own.
+pub fn runs(tables: &OwnedTables) -> bool {
+    tests_all_parts() || parts().suffice_for(KernelParts::needed_by(tables.exps.iter()))
+}
+
+/// Those of `experiments` that the tests' kernels run; at least `least`.
+pub fn those_that_run<N>(experiments: Vec<(N, OwnedTables)>, least: usize) -> Vec<(N, OwnedTables)> {
+    let kept: Vec<_> = experiments.into_iter().filter(|(_, tables)| runs(tables)).collect();
+    assert!(kept.len() >= least, "the kernels run only {} of the experiments", kept.len());
+    kept
+}
+
+/// An engine on such a device. All batches for which they suffice run on kernels with [`parts`].
 pub fn engine() -> GpuEngine {
     let (device, queue, limits) = open();
     let mut engine = GpuEngine::new(device, queue, &limits).unwrap_or_else(|e| panic!("{e}"));
-    engine.fix_parts(Some(KernelParts::needed_by(cases::all().iter().flat_map(|case| case.tables.exps.iter()))));
+    engine.fix_parts(Some(parts()));
     engine
 }
 

@@ -145,6 +145,29 @@ pub fn all() -> Vec<KernelCase> {
     built(drafts)
 }
 
+/// The cases of [`all`] that have one of `words` in their names; all of them if there are no words.
+///
+/// # Errors
+/// A word that is in no name.
+pub fn named(words: &[String]) -> Result<Vec<KernelCase>, UnknownCase> {
+    let mut cases = all();
+    let has = |case: &KernelCase, word: &str| case.name.contains(word);
+    if let Some(word) = words.iter().find(|word| !cases.iter().any(|case| has(case, word))) {
+        let names = cases.into_iter().map(|case| case.name).collect();
+        return Err(UnknownCase { word: word.clone(), names });
+    }
+    cases.retain(|case| words.is_empty() || words.iter().any(|word| has(case, word)));
+    Ok(cases)
+}
+
+/// A word that is in the name of no case.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("no case has `{word}` in its name; the cases are {}", names.join("; "))]
+pub struct UnknownCase {
+    word: String,
+    names: Vec<String>,
+}
+
 fn built(drafts: Vec<Draft>) -> Vec<KernelCase> {
     (0..).zip(drafts).map(|(i, draft)| draft.built(i)).collect()
 }

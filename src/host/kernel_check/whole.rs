@@ -1,4 +1,4 @@
-//! The whole check of a device: all stored experiments, by all kernels.
+//! The whole check of a device: stored experiments, by all kernels that they need.
 //!
 //! Layer: host.
 
@@ -9,7 +9,7 @@ use hyperfold_engine::gpu::{GpuEngine, Mode};
 use hyperfold_engine::systems::SYSTEMS;
 use hyperfold_engine::{Engine, EngineError};
 
-use super::cases;
+use super::cases::KernelCase;
 use super::known::{KnownCase, digest};
 use super::packets::{self, WrongCase};
 use super::rates;
@@ -33,13 +33,13 @@ pub struct DeviceCheck {
     pub differences: Vec<String>,
 }
 
-/// Runs the whole check.
+/// Checks a device with these cases.
 ///
 /// # Errors
 /// The device failed, or the check is to stop.
-pub fn check(engine: &mut GpuEngine) -> Result<DeviceCheck, EngineError> {
+pub fn check(engine: &mut GpuEngine, cases: &[KernelCase]) -> Result<DeviceCheck, EngineError> {
     let begin = Instant::now();
-    let known: Vec<KnownCase> = cases::all().into_iter().map(KnownCase::simulated).collect();
+    let known: Vec<KnownCase> = cases.iter().cloned().map(KnownCase::simulated).collect();
     let mut differences = Vec::new();
     let mut wrong: Vec<WrongCase> = Vec::new();
     let mut digests = Vec::new();
