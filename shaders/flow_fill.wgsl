@@ -1,4 +1,4 @@
-// Max-min fair rates of many networks, a workgroup each (twin: `src/flow/maxmin.rs` and `src/flow/maxmin/fill.rs`).
+// Max-min fair rates of many networks, a workgroup each (twin: `src/flow/maxmin.rs` and `src/flow/maxmin/progressive_filling.rs`).
 //
 // The CPU goes from link to link. Here all lanes do one phase over all rows, meet, and lane 0 chooses the next phase. Rates are the same to the bit: sums
 // are sums of integers, sets are the same sets, and links that are full at one level stop their carriers together only where none of them shares a rising

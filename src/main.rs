@@ -1,6 +1,6 @@
 //! The `hyperfold` program: [`cli`] has its commands, [`submit`] the scripts that run a sweep on a cluster.
 //!
-//! Layer: the last. The library of this package does not contain it.
+//! Layer: above all others. The library of this package does not contain it.
 
 #![forbid(unsafe_code)]
 

@@ -4,7 +4,7 @@
 //! Only the lines stand here, as macros: keys take the names and descriptions from them, the modules that are named take the constructors. So a new line
 //! becomes a choice of its key and appears in the reference, without a second place. `docs/how-to/own-scheduler.md` has an example of each.
 
-/// Choices of `scheduler.policy`; files of `src/cluster/scheduler`.
+/// Choices of `scheduler.policy`; files of `src/cluster/queue_order`.
 #[macro_export]
 macro_rules! for_each_scheduler {
     ($declare:ident) => {

@@ -21,7 +21,7 @@ use hyperfold_base::budget;
 use hyperfold_columns::{OwnedTables, Tables, status};
 use hyperfold_config::sweep::{self, Experiment, SetOverrides, Sweep};
 use hyperfold_engine::gpu::{
-    self, DeviceChoice, DeviceTimes, GpuDevice, GpuEngine, KernelParts, Mode, SoftwarePolicy, host, open,
+    self, DeviceChoice, DeviceTimes, GpuDevice, GpuEngine, KernelParts, Mode, SoftwarePolicy, batch_runner, open,
 };
 use hyperfold_engine::{cpu, grow, packet_hops};
 use hyperfold_host::prepare;
@@ -68,28 +68,28 @@ const WORKLOADS: [(&str, &str, &str); 4] = [
 
 /// Plan of the measurements, the most telling first: workload, experiments, way of dispatch, invocations a workgroup.
 const PLAN: [(&str, usize, Mode, u32); 22] = [
-    ("allreduce", 512, Mode::Fused, host::WORKGROUP),
-    ("allreduce", 512, Mode::PerSystem, host::WORKGROUP),
-    ("permutation", 512, Mode::Fused, host::WORKGROUP),
-    ("permutation", 512, Mode::PerSystem, host::WORKGROUP),
-    ("allreduce", 64, Mode::Fused, host::WORKGROUP),
-    ("allreduce", 2048, Mode::Fused, host::WORKGROUP),
+    ("allreduce", 512, Mode::Fused, batch_runner::WORKGROUP),
+    ("allreduce", 512, Mode::PerSystem, batch_runner::WORKGROUP),
+    ("permutation", 512, Mode::Fused, batch_runner::WORKGROUP),
+    ("permutation", 512, Mode::PerSystem, batch_runner::WORKGROUP),
+    ("allreduce", 64, Mode::Fused, batch_runner::WORKGROUP),
+    ("allreduce", 2048, Mode::Fused, batch_runner::WORKGROUP),
     ("allreduce", 512, Mode::Fused, 64),
-    ("incast", 512, Mode::Fused, host::WORKGROUP),
-    ("small", 2048, Mode::Fused, host::WORKGROUP),
+    ("incast", 512, Mode::Fused, batch_runner::WORKGROUP),
+    ("small", 2048, Mode::Fused, batch_runner::WORKGROUP),
     ("small", 2048, Mode::Fused, 64),
-    ("allreduce", 132, Mode::Fused, host::WORKGROUP),
-    ("allreduce", 1, Mode::Fused, host::WORKGROUP),
+    ("allreduce", 132, Mode::Fused, batch_runner::WORKGROUP),
+    ("allreduce", 1, Mode::Fused, batch_runner::WORKGROUP),
     ("allreduce", 512, Mode::Fused, 256),
-    ("permutation", 2048, Mode::Fused, host::WORKGROUP),
+    ("permutation", 2048, Mode::Fused, batch_runner::WORKGROUP),
     ("permutation", 512, Mode::Fused, 64),
-    ("allreduce", 64, Mode::PerSystem, host::WORKGROUP),
-    ("allreduce", 1, Mode::PerSystem, host::WORKGROUP),
-    ("incast", 512, Mode::PerSystem, host::WORKGROUP),
-    ("allreduce", 1024, Mode::Fused, host::WORKGROUP),
-    ("permutation", 64, Mode::Fused, host::WORKGROUP),
-    ("small", 8192, Mode::Fused, host::WORKGROUP),
-    ("allreduce", 4096, Mode::Fused, host::WORKGROUP),
+    ("allreduce", 64, Mode::PerSystem, batch_runner::WORKGROUP),
+    ("allreduce", 1, Mode::PerSystem, batch_runner::WORKGROUP),
+    ("incast", 512, Mode::PerSystem, batch_runner::WORKGROUP),
+    ("allreduce", 1024, Mode::Fused, batch_runner::WORKGROUP),
+    ("permutation", 64, Mode::Fused, batch_runner::WORKGROUP),
+    ("small", 8192, Mode::Fused, batch_runner::WORKGROUP),
+    ("allreduce", 4096, Mode::Fused, batch_runner::WORKGROUP),
 ];
 
 /// One measurement.

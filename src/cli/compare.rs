@@ -10,7 +10,7 @@ use hyperfold_analysis::compare::explain::packet_hops;
 use hyperfold_analysis::compare::gate::Matches;
 use hyperfold_analysis::compare::metric::searched_by;
 use hyperfold_analysis::compare::{
-    CompareError, GateCondition, Pick, RankingMetric, Section, Study, carried, changes, effect, effects, explain,
+    CompareError, GateCondition, Pick, RankingMetric, Section, Study, carried_rates, changes, effect, effects, explain,
     explain_one, fidelity, incomplete, ops, pareto, rank,
 };
 use hyperfold_host::outcomes::timeline::{RecordedSpan, Timeline};
@@ -143,7 +143,7 @@ fn findings(args: &CompareArgs, interrupt: &Interrupt) -> anyhow::Result<(Vec<Se
     let gates = args.fail_if.iter().map(|text| GateCondition::parse(&study, text)).collect::<Result<Vec<_>, _>>()?;
 
     let (mut sections, mut hit) = verdicts(&study, &gates, args.allow_unmatched)?;
-    if let Some(carried) = carried::section(&study) {
+    if let Some(carried) = carried_rates::section(&study) {
         sections.insert(0, carried);
     }
     if let Some(mut incomplete) = incomplete::section(&study) {

@@ -12,7 +12,7 @@ use hyperfold_analysis::recommendation::recommend::of_folder;
 use hyperfold_base::printable::shortened;
 use hyperfold_base::units::counted;
 use hyperfold_config::spec::short_name;
-use hyperfold_report::report::reasons::reasons;
+use hyperfold_report::page::reasons::reasons;
 use hyperfold_results::{Cell, Status};
 
 use super::best;

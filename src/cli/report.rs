@@ -1,6 +1,6 @@
 //! `hyperfold report`, and the report at the end of a run.
 //!
-//! Layer: cli. [`hyperfold_report::report`] decides what the page shows.
+//! Layer: cli. [`hyperfold_report::page`] decides what the page shows.
 
 use std::path::{Path, PathBuf};
 
@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::Args;
 
 use hyperfold_base::input;
-use hyperfold_report::report::{self, ReportError};
+use hyperfold_report::page::{self, ReportError};
 
 use super::exit::{CliError, Exit, with_causes};
 use super::serve::PageServer;
@@ -28,7 +28,7 @@ pub struct ReportArgs {
 /// # Errors
 /// The folder has no results or damaged ones, or it cannot be written to.
 pub fn execute(args: &ReportArgs) -> Result<Exit, CliError> {
-    let path = report::write(&args.dir).map_err(|e| match e {
+    let path = page::write(&args.dir).map_err(|e| match e {
         ReportError::Load(_) | ReportError::Read(_) | ReportError::Csv { .. } => CliError::bad_input(e),
         ReportError::Write { .. } => CliError::broken(e),
     })?;
@@ -54,7 +54,7 @@ fn serve(path: &Path, port: u16) -> Result<(), CliError> {
 
 /// Writes the report of a run that has just ended, and returns whether that worked. The results are safe already, so an error is only a warning.
 pub fn after_run(dir: &Path, quiet: bool) -> bool {
-    match report::write(dir) {
+    match page::write(dir) {
         Ok(path) => {
             if !quiet {
                 say(&format!("report: {}", path.display()));

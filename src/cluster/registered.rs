@@ -9,7 +9,7 @@ use super::error::ClusterError;
 use super::failure::FailureModel;
 use super::jobs::job::ClusterJob;
 use super::placement::{Placement, Request};
-use super::scheduler::{Behind, QueueKey, Scheduler};
+use super::queue_order::{Behind, QueueKey, Scheduler};
 use super::servers::{GpuShare, ServerUse, Servers};
 use hyperfold_base::isolation::message_of_panic;
 use hyperfold_config::spec::{KeyId, PolicyRegistry, RegisteredPolicy, key};

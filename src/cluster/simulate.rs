@@ -7,27 +7,27 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-use super::breakage::Breakage;
 use super::error::ClusterError;
 use super::event::Event;
+use super::failing_parts::Part;
+use super::failures_and_repairs::Breakage;
 use super::iterations::{IterationFabric, KnownIteration, class_iteration};
 use super::machine::ClusterMachine;
-use super::part::Part;
 use super::placement::{Placement, placement};
+use super::queue_order::{Scheduler, scheduler};
 use super::registered::{GuardedPlacement, GuardedScheduler, guarded};
-use super::scheduler::{Scheduler, scheduler};
 use super::state::{ClusterState, JobPhase, JobState};
 use super::stop_check::StopCheck;
 use crate::jobs::generate;
 use crate::jobs::job::ClusterJob;
 use crate::jobs::trace;
 use crate::jobs::trace::ListedFailure;
-use crate::queue::grow::grow;
-use crate::queue::schedule::schedule;
 use crate::reports::history::ClusterHistory;
 use crate::reports::map::ClusterMap;
 use crate::reports::outcome::{ClassIteration, ClusterOutcome, outcome};
 use crate::reports::timeline::ClusterTimeline;
+use crate::scheduling::grow::grow;
+use crate::scheduling::pass::schedule;
 use hyperfold_base::budget;
 use hyperfold_config::spec::{ClusterRun, Config, JobSource};
 

@@ -3,10 +3,10 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::part::PartKind;
+use crate::failing_parts::PartKind;
 use crate::placement::PLACEMENTS;
+use crate::queue_order::SCHEDULERS;
 use crate::reports::outcome::{ClusterJobOutcome, ClusterMapRow};
-use crate::scheduler::SCHEDULERS;
 use crate::state::JobPhase;
 use hyperfold_config::spec::{
     CheckpointKeys, CheckpointPolicy, DrainKeys, FailureKeys, GrowBack, KeyId, KeyKind, SchedulerKeys, WritesShare, key,

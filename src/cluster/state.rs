@@ -9,17 +9,17 @@ use super::error::ClusterError;
 use super::event::{Event, Events};
 use super::iterations::{IterationFabric, MeasuredIterations, SlowestMoment};
 use super::machine::ClusterMachine;
-use super::scheduler::{Behind, QueueKey, Scheduler};
+use super::queue_order::{Behind, QueueKey, Scheduler};
 use super::servers::{GpuShare, ServerUse, Servers};
 use super::storage::CheckpointStorage;
 use crate::jobs::interval::{cost, interval_ms};
 use crate::jobs::job::ClusterJob;
 use crate::jobs::progress::JobProgress;
 use crate::jobs::slowdown::{PlacementSlowdown, Racks};
-use crate::queue::quota::Quotas;
 use crate::reports::account::{Account, UnheldGpus};
 use crate::reports::congestion::CongestionLog;
 use crate::reports::history::{ClusterHistory, HistoryLog, JobActivity};
+use crate::scheduling::quota::Quotas;
 use hyperfold_config::spec::{ClusterRun, GrowBack};
 
 /// Phase of a job.

@@ -12,7 +12,7 @@
 //! | `index` | row indices, one type for each table |
 //! | `claims`, `column` | rows lent to threads, one writer each |
 //!
-//! A row holds the columns of one archetype's access class side by side, because a system that touches a packet or a port touches nearly all of it.
+//! A row holds side by side the columns that the same systems read: a system that touches a packet or a port touches nearly all of it.
 //!
 //! This crate computes nothing, and knows no network and no sweep file. Start with `rows.rs`.
 

@@ -14,7 +14,7 @@ use crate::cpu::switch::egress::drop_packet;
 use crate::cpu::switch::port_queue::has_port_queues;
 use crate::cpu::transport::queue_pair::join_order;
 use crate::cpu::transport::rate::set_rate;
-use crate::kick::kick;
+use crate::restart_port::kick;
 use crate::watchdog;
 use hyperfold_columns::{
     EndOwner, FLOWS_LEFT, FlowIdx, HANDED_OVER, HOLDS, LINK_DOWN, LINK_LOSES, LinkEndIdx, NEVER, NicIdx, PacketIdx,

@@ -28,7 +28,7 @@ pub mod fair_rates;
 mod fold_stats;
 pub mod gpu;
 pub mod grow;
-mod kick;
+mod restart_port;
 pub mod series;
 pub mod stops;
 pub mod systems;

@@ -5,7 +5,7 @@
 //! `src/engine/cpu/switch/watchdog.rs`.
 
 use crate::cpu::switch::class_port::{note_sendable, port_queue_row};
-use crate::kick::kick;
+use crate::restart_port::kick;
 use hyperfold_columns::{LINK_DROPS, NEVER, PortIdx, Tables, Watchdog, watch};
 
 /// Time in ps of the next stop for the watchdog before `limit`, while there are events.

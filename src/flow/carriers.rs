@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap, HashMap};
 
 use super::crossings::{ack_share, links};
-use super::joined;
+use super::joined_flows;
 use super::latency::{Latency, Path};
 use super::maxmin::{LinkShare, MaxMin, SHARE_BITS, WHOLE};
 use hyperfold_base::units::PS_PER_S;
@@ -80,7 +80,7 @@ impl Carrier {
 
     /// Latency of a message. For a collective it is the time that it takes without other traffic, minus its transmission.
     pub(super) fn latency(&mut self, t: &Tables, message: TaskIdx, bytes: u64, service: u128) -> Latency {
-        if let Some(alone_ps) = message.is_some().then(|| joined::alone(t, message)).flatten() {
+        if let Some(alone_ps) = message.is_some().then(|| joined_flows::alone(t, message)).flatten() {
             let sent = service.div_ceil(u128::from(self.rate_alone.max(1))) as u64;
             return Latency { arrival_ps: alone_ps.saturating_sub(sent), back_ps: self.path.back_ps };
         }
@@ -206,9 +206,9 @@ impl Carriers {
 
     /// The carrier of joined queue pairs, by the paths that they have now. `leader`: the first of them.
     pub(super) fn of_joined(&mut self, t: &Tables, leader: FlowIdx, rows: &[FlowIdx]) -> u32 {
-        let mut loads = joined::loads(t, rows.iter().copied());
+        let mut loads = joined_flows::loads(t, rows.iter().copied());
         if self.acks_may_fill {
-            joined::acks_as_data(&mut loads, &self.lowest);
+            joined_flows::acks_as_data(&mut loads, &self.lowest);
         }
         let scale = loads.values().map(|l| l[0]).max().unwrap_or(0).max(u64::from(WHOLE));
         let scale = scale / u64::from(weight(&t.flow_tx[leader]));

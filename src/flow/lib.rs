@@ -23,12 +23,12 @@ mod carriers;
 mod changes;
 mod crossings;
 mod engine;
-mod joined;
+mod joined_flows;
 mod latency;
 pub mod maxmin;
 mod run;
 mod tasks;
 
 pub use engine::{FlowEngine, advance_beside, expected_bytes, is_flow_level, is_flow_level_of, run_to_end};
-pub use joined::{CollectiveAlone, join};
+pub use joined_flows::{CollectiveAlone, join};
 pub use latency::{AloneTimes, Hop, PacketSizes};

@@ -1,15 +1,15 @@
 //! Max-min fair rates. All rates rise together until a link is full; flows on it stop there, and the others continue.
 //!
 //! Layer: flow level. Only integers are used, so that sums do not depend on their order and equal flows have equal rates to the bit. It knows no time and no
-//! tables. `fill` does the filling; this file has the rows and their changes.
+//! tables. `progressive_filling` does the filling; this file has the rows and their changes.
 //!
 //! A *carrier* is a number of flows that cross the same links. A flow crosses a link with a *share* of its rate, which is below 1 if the flow is sprayed.
 //! Acknowledgements cross other links and take their rate first; a link's data get the rest.
 
-mod fill;
-mod filling;
+mod fill_state;
+mod progressive_filling;
 
-use filling::Fill;
+use fill_state::Fill;
 use hyperfold_engine::fair_rates::{CarrierCrossings, FlowsChange, MAX_PASSES, RateNetwork, SLACK_SHIFT};
 pub use hyperfold_engine::fair_rates::{NONE, SHARE_BITS, WHOLE};
 
@@ -33,8 +33,8 @@ struct Link {
     reserved: u64,
     /// Rate of the acknowledgements, in units of rate.
     acks: u64,
-    /// Load of its carriers' data, in units of rate and share, modulo 2^64. Until rates are solved, flows that have just begun count with the rate that fewer
-    /// had, which may be more than 64 bits hold; the link is dirty then, so nothing is decided by it.
+    /// Load of its carriers' data, in units of rate and share, modulo 2^64. When flows begin, they count with the old
+    /// rate of their carrier until rates are solved. The sum may overflow then; the link is dirty meanwhile, so nothing is decided by it.
     load: u64,
     /// Sum of flows times shares.
     weight: u64,
@@ -333,7 +333,7 @@ impl MaxMin {
         self.unsettled.append(&mut unsettled);
     }
 
-    /// Whether a carrier would be faster if the link were.
+    /// Whether the link is the bottleneck of one of its carriers.
     fn is_bottleneck(&self, link: u32) -> bool {
         self.members[link as usize]
             .iter()

@@ -22,7 +22,7 @@
 #![deny(unsafe_code)]
 
 mod balance;
-pub mod beside;
+pub mod beside_device;
 mod memo;
 mod rows;
 mod run;

@@ -44,7 +44,6 @@ pub use programs::traffic::QP_DPORT;
 pub use programs::training::TrainingSetup;
 pub use setup::error::{BuildError, JobError, PrepareError, SetupError};
 pub use setup::experiment::QueuedExperiment;
-pub use setup::kept::{KeptExperiment, KeptExperiments, prepare_to_keep};
 pub use setup::links::names::nodes_of_link;
 pub use setup::memory_refusal::MemoryRefusal;
 pub use setup::network::cluster_network;
@@ -52,6 +51,7 @@ pub use setup::own_routing::{named_routing_policy, register_routing_policy};
 pub use setup::prepare::{
     LONG_PACKET_HOPS, MemorySize, OUTCOME_BYTES, Prepared, prepare, prepare_within, unknown_to_folding,
 };
+pub use setup::prepared_before::{KeptExperiment, KeptExperiments, prepare_to_keep};
 pub use setup::route::{fits, is_worked_out};
 
 /// The allocator of unit tests, which counts memory as the program does.

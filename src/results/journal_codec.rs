@@ -1,16 +1,16 @@
 //! Encodes records of the journal as bytes: finished experiments, and evaluations of a search.
 //!
-//! Layer: results. A record is its fields, one after the other ([`super::declare`], [`super::bytes`]). The bytes do not describe themselves: the journal's first
+//! Layer: results. A record is its fields, one after the other ([`super::record_macro`], [`super::bytes`]). The bytes do not describe themselves: the journal's first
 //! record has the [`layout`] that they were written in. One that only lacks fields is read, any other is refused. Checks no sums, reads no files.
 
 use std::collections::BTreeMap;
 
 use super::bytes::{ByteInput, Code, FieldNames};
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
-use super::declare::Declared;
 use super::job_record::{JobRecord, SharedLinkRecord};
 use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, RttRecord};
 use super::record::{ClusterRecord, ExperimentRecord, Finished, LookRecord, ServingRecord};
+use super::record_macro::Declared;
 use super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::serving_record::{RequestRecord, TimeStats};
 use super::stats_record::{FoldingRecord, StatsRecord};

@@ -18,7 +18,7 @@
 pub mod approximate;
 mod bytes;
 mod cluster_record;
-mod declare;
+pub mod csv_rows;
 pub mod dir;
 pub mod events;
 mod follow;
@@ -36,7 +36,7 @@ mod outputs;
 pub mod parquet_file;
 pub mod read;
 pub mod record;
-pub mod rows;
+mod record_macro;
 mod series_record;
 mod serving_record;
 pub mod stats;
@@ -50,7 +50,6 @@ use std::path::PathBuf;
 use thiserror::Error;
 
 pub use cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
-pub use declare::FileColumn;
 pub use dir::ResultDir;
 pub use events::EventLog;
 pub use follow::{RunFollower, RunState};
@@ -65,6 +64,7 @@ pub use network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPa
 pub use outputs::{ClusterColumns, ColumnSets, Outputs};
 pub use read::{ColumnInfo, ColumnRole, ReadError, RunColumns};
 pub use record::{ClusterRecord, ExperimentRecord, Finished, LookRecord, ServingRecord, Status};
+pub use record_macro::FileColumn;
 pub use series_record::{FlowSampleRecord, LinkSampleRecord};
 pub use serving_record::{RequestRecord, TimeStats};
 pub use stats::{FctStats, fct_stats, utilisation};

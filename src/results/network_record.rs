@@ -2,7 +2,7 @@
 //!
 //! Layer: results. Plain data, as in [`super::record`].
 
-use super::declare::record;
+use super::record_macro::record;
 use super::value::{Micro, Ps};
 
 record! {

@@ -12,9 +12,9 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::Type;
 
+use super::csv_rows::results_row;
 use super::outputs::ColumnSets;
 use super::record::{ExperimentRecord, IDENTITY, outcome_columns};
-use super::rows::results_row;
 use super::value::{Axis, Cell, ColumnKind};
 
 /// Rows in a row group; this decides the file's bytes.

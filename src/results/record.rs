@@ -1,13 +1,13 @@
 //! The record of an experiment, and the columns of `results.csv`.
 //!
-//! Layer: results. Plain data. Other layers fill it; [`super::rows`] and [`super::parquet_file`] write it.
+//! Layer: results. Plain data. Other layers fill it; [`super::csv_rows`] and [`super::parquet_file`] write it.
 
 use super::bytes::{ByteInput, Code};
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
-use super::declare::{FileColumn, Shown, record};
 use super::job_record::{JobRecord, SharedLinkRecord};
 use super::network_record::{FlowRecord, LinkRecord, RttRecord};
 use super::outputs::{ClusterColumns, ColumnSets};
+use super::record_macro::{FileColumn, Shown, record};
 use super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::serving_record::{RequestRecord, TimeStats};
 use super::stats_record::StatsRecord;

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use super::declare::record;
+use super::record_macro::record;
 use super::value::{Micro, Ps};
 
 record! {

@@ -2,7 +2,7 @@
 //!
 //! Layer: results. Plain data, as in [`super::record`].
 
-use super::declare::record;
+use super::record_macro::record;
 
 record! {
     /// One row of `stats.csv`: how the result was computed. Not part of the deterministic files.

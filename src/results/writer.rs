@@ -15,9 +15,9 @@ use super::outputs::Outputs;
 use super::record::{ExperimentRecord, Finished, LookRecord, Status};
 use super::stats_record::StatsRecord;
 use super::value::Axis;
-use super::{ResultDir, ResultsError, parquet_file, rows};
+use super::{ResultDir, ResultsError, csv_rows, parquet_file};
 
-/// One experiment's text for each file, in their order: `results.csv`, [`rows::COMPANIONS`], `failed.csv`.
+/// One experiment's text for each file, in their order: `results.csv`, [`csv_rows::COMPANIONS`], `failed.csv`.
 type Parts = Vec<Vec<u8>>;
 
 /// A file that grows.
@@ -108,9 +108,10 @@ impl ResultWriter {
             Ok(Some(growing))
         };
         let (axes, outputs) = (run.axes.clone(), run.outputs);
-        let mut files = vec![open("results.csv", true, rows::header(rows::results_header(&axes, outputs.columns())))?];
-        for file in rows::COMPANIONS {
-            files.push(open(file.name, (file.is_wanted)(&outputs), rows::header((file.columns)(&outputs)))?);
+        let mut files =
+            vec![open("results.csv", true, csv_rows::header(csv_rows::results_header(&axes, outputs.columns())))?];
+        for file in csv_rows::COMPANIONS {
+            files.push(open(file.name, (file.is_wanted)(&outputs), csv_rows::header((file.columns)(&outputs)))?);
         }
         files.push(None);
         // These are created again later; until then, those of an earlier run would not match the other files.
@@ -223,17 +224,17 @@ impl ResultWriter {
 
     fn render(&self, finished: &Finished) -> Parts {
         let one = |row: Vec<super::Cell>| {
-            let mut text = rows::CollectedRows::default();
+            let mut text = csv_rows::CollectedRows::default();
             text.push(row);
             text.into_bytes()
         };
-        let companion = |file: &rows::Companion| {
+        let companion = |file: &csv_rows::Companion| {
             if (file.is_wanted)(&self.outputs) { (file.text)(&self.outputs, finished) } else { Vec::new() }
         };
         let failed = finished.record.status == Status::Failed;
-        std::iter::once(one(rows::results_row(&finished.record, self.outputs.columns())))
-            .chain(rows::COMPANIONS.iter().map(companion))
-            .chain([if failed { one(rows::failed_row(&finished.record)) } else { Vec::new() }])
+        std::iter::once(one(csv_rows::results_row(&finished.record, self.outputs.columns())))
+            .chain(csv_rows::COMPANIONS.iter().map(companion))
+            .chain([if failed { one(csv_rows::failed_row(&finished.record)) } else { Vec::new() }])
             .collect()
     }
 
@@ -242,7 +243,7 @@ impl ResultWriter {
         if failed.is_none() && parts.last().is_some_and(|part| !part.is_empty()) {
             let (path, file) = self.dir.new_file("failed.csv")?;
             let mut growing = Growing { path, file };
-            growing.append(&rows::header(rows::failed_header(&self.axes)))?;
+            growing.append(&csv_rows::header(csv_rows::failed_header(&self.axes)))?;
             *failed = Some(growing);
         }
         for (file, part) in self.files.iter_mut().zip(parts) {

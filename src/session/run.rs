@@ -16,7 +16,7 @@ use hyperfold_config::sweep::{self, Selection, SetOverrides, Shard, Sweep};
 use hyperfold_engine::gpu::DeviceChoice;
 use hyperfold_host::register_routing_policy;
 use hyperfold_network::routing::RoutingPolicy;
-use hyperfold_report::report;
+use hyperfold_report::page;
 use hyperfold_results::{ExperimentRecord, Finished, Outcome, ResultDir};
 
 use crate::builders::sweep_builder::SweepBuilder;
@@ -287,7 +287,7 @@ impl Session {
         let closed = files.close(outcome, late, wall);
         let late = ran?;
         let written = closed?;
-        let report = report::write(path).err().map(|e| format!("no report was written: {e}"));
+        let report = page::write(path).err().map(|e| format!("no report was written: {e}"));
         Ok(RunSummary {
             outcome,
             expected: written.expected,

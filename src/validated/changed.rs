@@ -102,7 +102,7 @@ mod tests {
     use std::path::Path;
 
     use super::*;
-    use crate::worth::{NOT_VALIDATED, Worth};
+    use crate::columns::{NOT_VALIDATED, Worth};
     use hyperfold_config::sweep::{self, SetOverrides};
 
     /// A training job on 64 GPUs of DGX H100 servers, with further lines of the sweep's base.

@@ -16,15 +16,16 @@
 
 mod changed;
 mod class;
+mod columns;
 mod coverage;
 mod difference;
 mod error;
 mod hardware;
 mod parts;
 mod stated;
-mod worth;
 
 pub use class::ExperimentClass;
+pub use columns::{LatencyWorth, NOT_VALIDATED, Worth};
 pub use coverage::{Coverage, MIN_COVERED, TableCoverage};
 pub use error::{ByQuantity, ClassError, ClassErrors, Use, nearest_rank_90};
 pub use hardware::{notes, takes_links_of_another};
@@ -32,4 +33,3 @@ pub use parts::{
     ErrorQuantity, MachineClass, NetworkClass, Parallelism, PrecisionClass, ScaleClass, SizeClass, WorkloadClass,
 };
 pub use stated::{MAX_WIDTH, StatedError};
-pub use worth::{LatencyWorth, NOT_VALIDATED, Worth};

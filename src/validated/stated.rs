@@ -11,7 +11,7 @@ use super::parts::{ErrorQuantity, word};
 
 /// Factor on the weight of rows for each difference from the experiment. Our choice: between 0.5 and 0.7, coverage of left-out tables hardly changes.
 const WEIGHT_PER_DIFFERENCE: f64 = 0.5;
-/// Part by which an error that rests on N tables of equal weight is wider, times N. Our choice, as in conformal prediction: the new table is one of N + 1, so levels
+/// `c` in the factor `1 + c/N` by which an error that rests on N tables of equal weight is widened. Our choice, as in conformal prediction: the new table is one of N + 1, so levels
 /// of N samples are stretched by (N + 1) / N (Lee, Barber and Willett 2023, arXiv 2306.06342, of whole groups).
 const WIDER_FOR_ONE_TABLE: f64 = 1.0;
 /// Largest median over tables of the stated 90th percentile, divided by the actual one.
@@ -36,7 +36,7 @@ pub struct StatedError<'a> {
     pub quantity: ErrorQuantity,
     /// Whether there are enough tables of this quantity to judge the rule by.
     pub is_judged: bool,
-    /// The share of a stated error that the middle one of left-out tables needs, where that is so little that the rule does not hold.
+    /// Set where stated errors are too wide for the rule to hold: the median over left-out tables of actual error over stated error.
     pub needed_share: Option<f64>,
     /// Number of tables with a class that is as near as the nearest, with the same differences.
     pub near_tables: usize,

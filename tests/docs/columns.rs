@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 
 use hyperfold_results::Outputs;
+use hyperfold_results::csv_rows::COMPANIONS;
 use hyperfold_results::record::{CLUSTER, IDENTITY, ITERATIONS, OUTCOME, RecordColumn, SERVING};
-use hyperfold_results::rows::COMPANIONS;
 
 use crate::pages::root;
 

@@ -25,7 +25,7 @@ fn lines() -> Vec<(String, String, String)> {
 
 fn folder(kind: &str) -> PathBuf {
     match kind {
-        "scheduler" => source().join("cluster/scheduler"),
+        "scheduler" => source().join("cluster/queue_order"),
         "placement" => source().join("cluster/placement"),
         "failure_model" => source().join("cluster/failure"),
         "routing_policy" => source().join("network/routing/policy"),
@@ -79,7 +79,7 @@ fn registries_are_on_the_page_with_their_keys() {
     let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs/how-to/own-scheduler.md");
     let text = fs::read_to_string(page).unwrap();
     for (key, folder) in [
-        ("scheduler.policy", "src/cluster/scheduler"),
+        ("scheduler.policy", "src/cluster/queue_order"),
         ("scheduler.placement", "src/cluster/placement"),
         ("failures.model", "src/cluster/failure"),
         ("routing.policy", "src/network/routing/policy"),

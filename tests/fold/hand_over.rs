@@ -13,7 +13,7 @@ use hyperfold_columns::{OwnedTables, Tables, mode, status};
 use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_engine::cpu::engine::CpuEngine;
 use hyperfold_engine::{Engine, EngineError, FoldStats, SliceOutcome};
-use hyperfold_fold::beside::Beside;
+use hyperfold_fold::beside_device::Beside;
 use hyperfold_fold::{FoldEngine, HandOver, Memo};
 use hyperfold_host::{QueuedExperiment, RunEvent, RunOptions};
 

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use hyperfold_results::rows::COMPANIONS;
+use hyperfold_results::csv_rows::COMPANIONS;
 use hyperfold_results::{ExperimentRecord, Finished, Outputs, RunColumns, StatsRecord};
 
 use crate::support::program::Folder;

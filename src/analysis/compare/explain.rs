@@ -39,7 +39,7 @@ pub fn explain(
     let mut metrics = metrics(study, a, b);
     resent::add_notes(&mut metrics, study, &[("a: ", a), ("b: ", b)]);
     sections.push(metrics);
-    sections.extend(super::worth::sections(study, a, b));
+    sections.extend(super::stated_errors::sections(study, a, b));
     sections.extend(shared_links::section(&[("a", &study.runs[a.run], a.row), ("b", &study.runs[b.run], b.row)], top)?);
     let (run_a, run_b) = (&study.runs[a.run], &study.runs[b.run]);
     let (id_a, id_b) = (run_a.exp_id(a.row), run_b.exp_id(b.row));

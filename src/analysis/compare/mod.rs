@@ -5,7 +5,7 @@
 //! nothing.
 
 pub mod better;
-pub mod carried;
+pub mod carried_rates;
 pub mod changes;
 pub mod effect;
 pub mod explain;
@@ -31,9 +31,9 @@ pub mod ranking;
 mod resent;
 mod shared_links;
 pub mod spread;
+mod stated_errors;
 pub mod study;
 pub mod unmodelled;
-mod worth;
 
 use thiserror::Error;
 

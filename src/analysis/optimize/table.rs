@@ -4,7 +4,7 @@
 
 use super::objective::Objective;
 use super::search::{CandidateFindings, Fate, SearchLevel};
-use hyperfold_results::rows::CollectedRows;
+use hyperfold_results::csv_rows::CollectedRows;
 use hyperfold_results::{Axis, Cell};
 
 /// Text of the file. `ids` and `values` are the `exp_id` and the axis values of each candidate.

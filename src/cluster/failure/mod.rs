@@ -1,7 +1,7 @@
 //! Failure models: when parts fail.
 //!
 //! Layer: cluster. A model is one file here that implements [`FailureModel`], and one line of the registry (`src/base/registries.rs`). It draws the time to a
-//! part's next failure. `part` says what a failure stops; `breakage` says what follows.
+//! part's next failure. `failing_parts` says what a failure stops; `failures_and_repairs` says what follows.
 //!
 //! An example, failures at equal distances:
 //!

@@ -3,7 +3,7 @@
 //! Layer: cluster.
 
 use super::FailureModel;
-use crate::fixed::{gamma, pow};
+use crate::fixed_point::{gamma, pow};
 
 /// Failure model `failures.model = "weibull"`.
 pub(super) struct Weibull {
@@ -28,7 +28,7 @@ impl FailureModel for Weibull {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::fixed::exponential;
+    use crate::fixed_point::exponential;
     use hyperfold_llm::workload::random::RandomStream;
 
     #[test]

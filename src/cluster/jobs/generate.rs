@@ -5,7 +5,7 @@
 use std::sync::Arc;
 
 use super::job::{ClusterJob, announce_jobs};
-use crate::fixed::{exp2, exponential, log_uniform};
+use crate::fixed_point::{exp2, exponential, log_uniform};
 use hyperfold_config::spec::{ClusterRun, JobClassKeys, JobGenerator, JobsLike};
 use hyperfold_llm::workload::random::RandomStream;
 

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::job::{ClusterJob, announce_jobs};
 use crate::error::ClusterError;
-use crate::part::{Part, PartKind};
+use crate::failing_parts::{Part, PartKind};
 use hyperfold_base::budget;
 use hyperfold_base::input;
 use hyperfold_base::nearest::nearest;

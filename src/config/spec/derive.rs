@@ -47,12 +47,12 @@ pub(super) fn nvlink_gbps(v: &Values) -> Value {
     match server(v) {
         Some(server) => Value::Float(server.inside_gbps),
         // The file of the servers replaces this value.
-        None if has_server_file(v) => Value::Float(BEFORE_THE_FILE),
+        None if has_server_file(v) => Value::Float(REPLACED_BY_FILE),
         None => own_links(v).and_then(|links| links.gbps_in_server(gpus)).map_or(Value::Unset, Value::Float),
     }
 }
-/// Any rate above 0: the file of the servers decides.
-const BEFORE_THE_FILE: f64 = 3600.0;
+/// Placeholder in Gb/s where a file of servers is named: its rates replace this one when it is read. Any rate above 0 would do.
+const REPLACED_BY_FILE: f64 = 3600.0;
 /// The largest MTU of InfiniBand, which RoCE has where it is deployed; without a named server the reference's payload.
 pub(super) fn payload_bytes(v: &Values) -> Value {
     Value::Int(if server(v).is_some() || ultra_ethernet(v) { 4096 } else { 1000 })

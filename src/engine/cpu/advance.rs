@@ -1,7 +1,7 @@
 //! System `advance`, one row per experiment (twin: `shaders/advance.wgsl`). It returns records to their owners, finds the time of the next event, and
 //! decides whether the experiment goes on.
 
-use super::hand_over::hand_over;
+use super::moved_pairs::hand_over;
 use hyperfold_columns::{
     HANDED_OVER, NEVER, NicIdx, PacketIdx, PortIdx, SHARED_FLAGS, Tables, flag, kind, meta, status,
 };

@@ -6,9 +6,9 @@
 use super::cc::dcqcn;
 use super::class_turns::kick_classes;
 use super::classes::{class_of, class_queue, has_classes};
-use super::hand_over::passes_on;
 use super::key::{ARRIVAL, COMPLETION, EventKey, NO_EVENT, RTO, START, TIMER, before, periodic};
 use super::lists::{fetch, fetch_rest, wire_pop};
+use super::moved_pairs::passes_on;
 use super::sending::{look_again, may_send, remove_finished, send_data, transmit};
 use super::task;
 use super::transport::stream::{is_uec, takes_any_order, takes_credit};

@@ -9,7 +9,7 @@ use super::math::tx_time;
 use super::task;
 use super::transport::spraying::{next_entropy, path_of};
 use super::transport::stream::{is_uec, next_start, takes_any_order, takes_credit};
-use super::transport::{any_order, credit, mixed, queue_pair, selective, uec};
+use super::transport::{any_order, credit, mixed_entropies, queue_pair, selective, uec};
 use hyperfold_columns::{
     Exp, FlowIdx, FlowTx, FoldTrace, LINK_LOSES, LINK_TROUBLE, LinkEndIdx, NEVER, NicIdx, PacketIdx, PortIdx, Tables,
     cc, flag, kind, meta, mode, qp,
@@ -118,8 +118,8 @@ pub(super) fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey)
     pk.meta = wire | (kind::DATA << meta::KIND_SHIFT) | asks | (tx.class << meta::CLASS_SHIFT);
     pk.path = tx.path_first;
     pk.in_port = PortIdx::NONE;
-    if uec && mixed::is_mixed(e) {
-        let path = mixed::next_mixed(e, tx, &mut t.psn_bits, f, position);
+    if uec && mixed_entropies::is_mixed(e) {
+        let path = mixed_entropies::next_mixed(e, tx, &mut t.psn_bits, f, position);
         pk.meta |= path << meta::ENTROPY_SHIFT;
         pk.path += path * tx.path_len;
     } else if tx.n_paths > 1 && e.modes & mode::ADAPTIVE == 0 {

@@ -4,7 +4,7 @@
 
 use std::time::{Duration, Instant};
 
-use super::host::GpuEngine;
+use super::batch_runner::GpuEngine;
 use crate::fair_rates::RateSolver;
 use crate::{Engine, EngineError, SliceOutcome, is_final};
 use hyperfold_columns::Tables;

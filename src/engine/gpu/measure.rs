@@ -4,8 +4,8 @@
 
 use std::time::Instant;
 
+use super::batch_runner::{GpuEngine, Mode, kernels_of};
 use super::faults::RunError;
-use super::host::{GpuEngine, Mode, kernels_of};
 use super::pack;
 use hyperfold_columns::Tables;
 

@@ -3,11 +3,11 @@
 //! Layer: engine. Knows nothing of sweeps, topologies or workloads.
 
 pub mod adapter;
+pub mod batch_runner;
 pub mod device;
 pub mod device_tables;
 pub mod engine;
 pub mod faults;
-pub mod host;
 pub mod kernels;
 pub mod measure;
 mod on_device;
@@ -18,9 +18,9 @@ pub mod selftest;
 mod slab;
 
 pub use adapter::{AdapterReport, DeviceChoice, GpuError, SoftwarePolicy};
+pub use batch_runner::{DispatchProgress, ExperimentError, GpuEngine, Mode, Report};
 pub use device::GpuDevice;
 pub use faults::RunError;
-pub use host::{DispatchProgress, ExperimentError, GpuEngine, Mode, Report};
 pub use kernels::{EntryPoint, KernelParts, source};
 pub use measure::{DeviceTimes, measure};
 pub use selftest::{SelfTest, SubTest};

@@ -4,8 +4,8 @@
 
 use std::time::{Duration, Instant};
 
+use super::batch_runner::{DispatchProgress, ExperimentError, GpuEngine, Mode, Report, kernels_of};
 use super::faults::RunError;
-use super::host::{DispatchProgress, ExperimentError, GpuEngine, Mode, Report, kernels_of};
 use super::pack;
 use super::slab::{Slab, fitting, pick};
 use crate::is_final;

@@ -5,9 +5,9 @@
 use std::time::{Duration, Instant};
 
 use super::adapter::{AdapterReport, DeviceChoice, FoundAdapter, GpuError, SoftwarePolicy, choose, list_adapters};
+use super::batch_runner::GpuEngine;
 use super::device::{GpuDevice, open_untested};
 use super::faults::RunError;
-use super::host::GpuEngine;
 use super::selftest::{self, SelfTest};
 
 /// Finds, opens and self-tests an adapter.

@@ -1,7 +1,7 @@
 //! Choices: samples at which the waiting messages decide whether a skip begins.
 //!
 //! No key tells how many messages wait: a message that is posted behind unsent bytes changes nothing until its turn. But a skip must save enough, and
-//! that depends on the waiting messages. So each such decision is an edge of the memo.
+//! that depends on the waiting messages. So the memo stores what follows once for each outcome of the decision.
 //!
 //! Layer: fold/memo. Only data; `steady::skip_criterion` computes what is needed.
 

@@ -1,6 +1,6 @@
 //! Skip plans, which decide how a skipped partition goes on: a snapshot, and the rates of its queue pairs.
 //!
-//! Layer: fold/memo. Only data; `steady::skip_plan` makes it.
+//! Layer: fold/memo. Only data; `steady::skip_planning` makes it.
 
 use std::sync::Arc;
 

@@ -16,9 +16,9 @@ use crate::memo::table::Memo;
 use crate::rows::buffer_guard::BufferGuard;
 use crate::rows::index::{PartitionIdx, RowIndex};
 use crate::rows::partition_rows::hops;
-use crate::run::schedule::TurnSchedule;
 use crate::run::stats::TurnTimer;
-use crate::steady::wander::RateWander;
+use crate::run::turn_schedule::TurnSchedule;
+use crate::steady::rate_drift::RateWander;
 use hyperfold_columns::{FlowIdx, OwnedTables, SwitchIdx, Tables};
 use hyperfold_engine::FoldStats;
 

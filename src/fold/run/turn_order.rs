@@ -6,7 +6,7 @@ use std::cmp::Reverse;
 
 use crate::rows::index::PartitionIdx;
 use crate::run::fold_run::FoldRun;
-use crate::run::schedule::TurnRank;
+use crate::run::turn_schedule::TurnRank;
 use hyperfold_columns::{NEVER, NONE, NicIdx, Tables, TaskIdx};
 use hyperfold_engine::cpu::{analytical, schedule};
 

@@ -5,6 +5,7 @@
 pub(super) mod audit;
 pub(super) mod carried_error;
 pub(super) mod detector;
+pub(super) mod rate_drift;
 pub(super) mod rates;
 pub(super) mod rates_plan;
 pub(super) mod sampled_rates;
@@ -12,5 +13,4 @@ pub(super) mod sampling;
 pub(super) mod shares;
 pub(super) mod skip;
 pub(super) mod skip_criterion;
-pub(super) mod skip_plan;
-pub(super) mod wander;
+pub(super) mod skip_planning;

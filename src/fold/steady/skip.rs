@@ -21,7 +21,7 @@ use crate::rows::partition_rows::{Member, PartitionRows};
 use crate::steady::rates_plan::OVER;
 use crate::steady::sampling::hops_there_and_back;
 use crate::steady::shares::TransmitterShares;
-use crate::steady::skip_plan::ports_of_data;
+use crate::steady::skip_planning::ports_of_data;
 use hyperfold_columns::{NEVER, Tables, TaskIdx};
 use hyperfold_engine::cpu::key::EventKey;
 use hyperfold_engine::cpu::{nic, task};

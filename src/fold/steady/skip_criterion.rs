@@ -9,7 +9,7 @@ use crate::rows::partition_rows::{PartitionRows, is_idle};
 use crate::steady::detector::{Detector, SteadyRates, is_settled};
 use crate::steady::sampled_rates::SampledRates;
 use crate::steady::sampling::hops_there_and_back;
-use crate::steady::skip_plan::is_overloaded;
+use crate::steady::skip_planning::is_overloaded;
 use hyperfold_columns::{FlowIdx, NEVER, Tables};
 
 /// The parts of a partition on which its steadiness depends.
@@ -33,7 +33,7 @@ pub(crate) struct SteadyPiece {
 
 /// The rates of the partition and what must wait so that a skip pays, if all queue pairs in `working` (local numbers) are steady. `whole`: these are
 /// all of the partition. PRECONDITION: a whole window has been sampled.
-pub(crate) fn steady(t: &Tables, view: PartitionView, working: &[u32], whole: bool) -> Option<SteadyPiece> {
+pub(crate) fn judge_steady(t: &Tables, view: PartitionView, working: &[u32], whole: bool) -> Option<SteadyPiece> {
     let PartitionView { rows, detector, .. } = view;
     let rule = detector.rule?;
     let e = &t.exps[0];

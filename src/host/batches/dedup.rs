@@ -13,8 +13,8 @@ use crate::cost::Bill;
 use crate::outcomes::outcome::{ExperimentOutcome, FlowOutcome, LinkOutcome};
 use crate::setup::error::PrepareError;
 use crate::setup::experiment::QueuedExperiment;
-use crate::setup::kept::KeptExperiment;
 use crate::setup::prepare::{Prepared, tabled};
+use crate::setup::prepared_before::KeptExperiment;
 use crate::setup::route::routed;
 use hyperfold_engine::FoldStats;
 

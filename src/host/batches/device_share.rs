@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use hyperfold_engine::EngineError;
 use hyperfold_engine::cpu::engine::CpuEngine;
-use hyperfold_fold::beside::Beside;
+use hyperfold_fold::beside_device::Beside;
 use hyperfold_fold::{FoldEngine, HandOver};
 
 use crate::batches::runner::{RunEvent, RunOptions, run};

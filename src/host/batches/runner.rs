@@ -14,8 +14,8 @@ use crate::batches::dedup::{Dedup, Duplicate, DuplicateState, Preparation};
 use crate::batches::world::{Batch, Ended, Limits};
 use crate::setup::error::PrepareError;
 use crate::setup::experiment::QueuedExperiment;
-use crate::setup::kept::KeptExperiments;
 use crate::setup::prepare::{Prepared, can_run, guarded, prepare};
+use crate::setup::prepared_before::KeptExperiments;
 
 /// Maximum number of experiments in a batch: enough for a GPU, few enough that results appear soon.
 const MAX_IN_BATCH: usize = 512;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::*;
-use crate::setup::kept::prepare_to_keep;
+use crate::setup::prepared_before::prepare_to_keep;
 use hyperfold_config::sweep::{self, SetOverrides};
 use hyperfold_engine::cpu::engine::CpuEngine;
 

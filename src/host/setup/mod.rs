@@ -3,7 +3,6 @@
 pub(crate) mod error;
 pub(crate) mod experiment;
 pub(crate) mod host_memory;
-pub(crate) mod kept;
 pub(crate) mod links;
 pub(crate) mod marking;
 pub(crate) mod memory_refusal;
@@ -12,5 +11,6 @@ pub(crate) mod own_routing;
 pub(crate) mod pauses;
 pub(crate) mod placement;
 pub mod prepare;
+pub(crate) mod prepared_before;
 pub(crate) mod route;
 pub mod servers;

@@ -2,8 +2,8 @@
 //!
 //! Layer: collective. Times are not corrected by measured runs here; `cost` does that.
 
+use super::link_times::CommunicatorLinks;
 use super::nccl::{Choice, Context, Env, Protocol, all_to_all_algorithm, choose_collective, point_chunk_bytes};
-use super::physics::CommunicatorLinks;
 use super::system::{CollectiveSystem, MemberPlacement};
 use super::{Algorithm, CollectiveOp};
 
@@ -59,7 +59,7 @@ impl<'a> Communicator<'a> {
         }
     }
 
-    /// The time of an operation in us by `physics`, with the choice for it or the given algorithm.
+    /// The time of an operation in us by `link_times`, with the choice for it or the given algorithm.
     pub(super) fn plain_us(&self, op: CollectiveOp, algorithm: Option<Algorithm>, bytes: u64) -> f64 {
         let (algorithm, protocol) = match algorithm {
             Some(algorithm) => (algorithm, Protocol::Simple),

@@ -31,7 +31,7 @@ impl CurveKind {
             server_idx: system.server_idx?,
             group,
             across: placement.nodes() > 1,
-            large_domain: placement.ranks_per_node >= super::physics::LARGE_DOMAIN,
+            large_domain: placement.ranks_per_node >= super::link_times::LARGE_DOMAIN,
         })
     }
 }

@@ -1,4 +1,4 @@
-//! The database of collectives: the ratio of measured runs to `physics`, by size.
+//! The database of collectives: the ratio of measured runs to `link_times`, by size.
 //!
 //! Layer: collective. A curve belongs to one server and one kind of operation. It holds measured over computed time at each size. Between sizes it is
 //! interpolated; below them its first value holds; above them it tends to 1. A machine without a curve of its own has none: its costs stay as computed.

@@ -7,8 +7,8 @@ use std::collections::{BinaryHeap, HashMap};
 
 use super::build::{ReducingSwitches, Shape};
 use super::communicator::Communicator;
+use super::link_times::point_latencies_us;
 use super::nccl::{Protocol, hop_latencies_us};
-use super::physics::point_latencies_us;
 use super::system::CollectiveSystem;
 use super::{Algorithm, Schedule};
 

@@ -14,12 +14,12 @@ mod curves;
 mod equal_steps;
 mod experts;
 mod idle;
+mod link_times;
 pub mod nccl;
-mod physics;
 mod reference;
-mod schedule;
 mod server;
 mod system;
+mod transfers;
 
 pub use base_time::BaseTimes;
 pub use build::{ReducingSwitches, ScheduleError, ScheduleOptions, Shape, SwitchTree, build, known};
@@ -31,9 +31,9 @@ pub use experts::{ExpertDirection, ExpertDispatcher, ExpertExchange};
 pub use idle::{IdleMachine, InsideLink, Overheads, SwitchDelays, latencies, message_overheads};
 pub use nccl::{Choice, Env, EnvError, Protocol};
 pub use reference::{has_measured_run, measured_run, measured_runs};
-pub use schedule::{Schedule, Transfer};
 pub use server::{NoSuchServer, Server};
 pub use system::{Arch, CollectiveSystem, Cpu, MemberPlacement, ServerInterconnect};
+pub use transfers::{Schedule, Transfer};
 
 /// A collective operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

@@ -38,7 +38,7 @@ pub(super) struct ReferenceRun {
 }
 
 impl ReferenceRun {
-    /// The time of a row by `physics` in us, and the curve that the row belongs to.
+    /// The time of a row by `link_times` in us, and the curve that the row belongs to.
     pub(super) fn plain(&self, row: &ReferenceRow) -> Option<(f64, CurveKind)> {
         // Measured times hold the network between neighbours, which costs count by themselves.
         let system = CollectiveSystem { net_extra_ps: NEIGHBOUR_NET_PS, ..self.system };

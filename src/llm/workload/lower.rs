@@ -5,7 +5,7 @@
 mod calls;
 mod collectives;
 mod error;
-mod joined;
+mod joined_flows;
 mod lowerer;
 mod machine;
 mod messages;

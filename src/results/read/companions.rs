@@ -5,11 +5,11 @@
 
 use std::path::PathBuf;
 
-use super::super::declare::{BadField, Declared, TextRow};
 use super::super::job_record::{JobRecord, SharedLinkRecord};
 use super::super::network_record::{
     FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, RttRecord,
 };
+use super::super::record_macro::{BadField, Declared, TextRow};
 use super::super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::super::stats_record::{FoldingRecord, StatsRecord};
 use super::{ReadError, RunColumns};

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::{Axis, ColumnSets, Finished, Outputs, parquet_file, rows};
+use crate::{Axis, ColumnSets, Finished, Outputs, csv_rows, parquet_file};
 
 /// Writes the files of a finished run; experiments ascend by id. `flows.csv` and similar files are written if any experiment has such rows.
 ///
@@ -26,14 +26,14 @@ pub fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: &str) {
             fs::write(dir.join(name), [header, parts.concat()].concat()).unwrap();
         }
     };
-    file("results.csv", rows::header(rows::results_header(axes, sets)), &|f| {
-        let mut text = rows::CollectedRows::default();
-        text.push(rows::results_row(&f.record, sets));
+    file("results.csv", csv_rows::header(csv_rows::results_header(axes, sets)), &|f| {
+        let mut text = csv_rows::CollectedRows::default();
+        text.push(csv_rows::results_row(&f.record, sets));
         text.into_bytes()
     });
     let outputs = Outputs::default();
-    for companion in rows::COMPANIONS {
-        file(companion.name, rows::header((companion.columns)(&outputs)), &|f| (companion.text)(&outputs, f));
+    for companion in csv_rows::COMPANIONS {
+        file(companion.name, csv_rows::header((companion.columns)(&outputs)), &|f| (companion.text)(&outputs, f));
     }
     let records: Vec<_> = experiments.iter().map(|f| f.record.clone()).collect();
     parquet_file::write(fs::File::create(dir.join("results.parquet")).unwrap(), axes, sets, &records).unwrap();

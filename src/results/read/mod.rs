@@ -16,12 +16,12 @@ use std::path::{Path, PathBuf};
 pub use error::ReadError;
 use job_columns::{JobColumns, OF_ONE_JOB};
 
-use super::declare::Shown;
 use super::dir::{JOURNAL, in_use};
 use super::journal_reader::finished;
 use super::manifest::{Manifest, Outcome};
 use super::outputs::ColumnSets;
 use super::record::{IDENTITY, RecordColumn, Status, outcome_columns};
+use super::record_macro::Shown;
 use super::value::{Cell, ColumnKind};
 use hyperfold_base::input;
 use hyperfold_base::units::counted;

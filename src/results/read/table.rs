@@ -11,10 +11,10 @@ use parquet::errors::ParquetError;
 use parquet::file::reader::{FileReader, RowGroupReader, SerializedFileReader};
 use parquet::schema::types::ColumnDescriptor;
 
-use super::super::declare::Shown;
+use super::super::csv_rows;
 use super::super::outputs::ColumnSets;
 use super::super::record::{ExperimentRecord, IDENTITY, outcome_columns};
-use super::super::rows;
+use super::super::record_macro::Shown;
 use super::super::value::{Axis, Cell, ColumnKind};
 use super::error::ReadError;
 use crate::meter::memory_meter;
@@ -155,9 +155,9 @@ pub(super) fn from_records<'a>(
     sets: ColumnSets,
     records: impl Iterator<Item = &'a ExperimentRecord>,
 ) -> Result<CellTable, ReadError> {
-    let mut text = rows::header(rows::results_header(axes, sets));
-    let mut collected = rows::CollectedRows::default();
-    records.for_each(|record| collected.push(rows::results_row(record, sets)));
+    let mut text = csv_rows::header(csv_rows::results_header(axes, sets));
+    let mut collected = csv_rows::CollectedRows::default();
+    records.for_each(|record| collected.push(csv_rows::results_row(record, sets)));
     text.extend(collected.into_bytes());
     from_text(path, text.as_slice(), axes)
 }
@@ -219,10 +219,10 @@ fn parse(text: &str, kind: ColumnKind) -> Result<Cell, &'static str> {
     }
 }
 
-/// Removes the apostrophe that [`super::super::rows::neutralise`] put before a text that looks like a formula.
+/// Removes the apostrophe that [`super::super::csv_rows::neutralise`] put before a text that looks like a formula.
 fn plain(text: &str) -> &str {
     match text.strip_prefix('\'') {
-        Some(rest) if rows::is_formula(rest) => rest,
+        Some(rest) if csv_rows::is_formula(rest) => rest,
         _ => text,
     }
 }

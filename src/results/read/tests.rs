@@ -32,7 +32,7 @@ fn write(dir: &Path) -> Vec<Vec<Cell>> {
             record.makespan = Some(Ps(123_456_789_012_345_678));
             record.max_link_utilisation = Some(Micro(333_333));
         }
-        rows.push(crate::rows::results_row(&record, ColumnSets::default()));
+        rows.push(crate::csv_rows::results_row(&record, ColumnSets::default()));
         let flow = |k| FlowRecord {
             flow_id: k,
             src: 0,

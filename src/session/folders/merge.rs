@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::json;
 
-use hyperfold_results::rows::{results_header, results_row};
+use hyperfold_results::csv_rows::{results_header, results_row};
 use hyperfold_results::{
     EventLog, ExperimentRecord, Finished, JournalReader, JournaledExperiment, Manifest, ResultDir, ResultWriter,
     RunIdentity, copy_timeline, cut_off,

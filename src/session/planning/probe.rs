@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 
 use crate::experiment::config;
 use crate::planning::forecast::{ExperimentSize, Folding, SLOWED_BY_PAUSES, TimeForecast, with_the_last};
-use crate::planning::moment::{Count, ProbeMoment};
+use crate::planning::short_simulation::{Count, ProbeMoment};
 use crate::planning::speed_class::SpeedClass;
 
 /// Time for the experiments of a class, after which no other begins. The next constant: time with coarse packets.

@@ -9,7 +9,7 @@ use hyperfold_engine::gpu::adapter::{self, AdapterReport};
 use hyperfold_engine::gpu::rates::FEWEST_THAT_PAY;
 use hyperfold_engine::gpu::{DeviceChoice, GpuDevice, GpuEngine, Mode, SoftwarePolicy, open};
 use hyperfold_fold::HandOver;
-use hyperfold_fold::beside::Beside;
+use hyperfold_fold::beside_device::Beside;
 use hyperfold_host::kernel_check::CheckedEngine;
 use hyperfold_host::{KeptExperiments, QueuedExperiment, RunEvent, RunOptions, Worker};
 

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use hyperfold_report::report;
+use hyperfold_report::page;
 use serde_json::Value;
 
 use super::files::data;
@@ -70,7 +70,7 @@ fn compare_tells_the_effects_that_the_page_shows() {
         let root = tempfile::tempdir().unwrap();
         let dir = root.path().join("o");
         folder.write(&dir);
-        let page = data(&std::fs::read_to_string(report::write(&dir).unwrap()).unwrap());
+        let page = data(&std::fs::read_to_string(page::write(&dir).unwrap()).unwrap());
         for metric in ["makespan_ns", "ecn_marks", "max_queue_bytes"] {
             let (shown, told) = (of_page(&page, metric), of_compare(&dir, metric));
             assert!(shown.len() > 10 && shown.keys().eq(told.keys()), "{metric}: {:?} {:?}", shown.keys(), told.keys());

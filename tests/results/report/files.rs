@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use hyperfold_report::report;
+use hyperfold_report::page;
 use hyperfold_results::Outputs;
 use serde_json::Value;
 
@@ -49,7 +49,7 @@ fn every_number_is_that_of_the_parquet_file() {
             series_flows: false,
         };
         Folder { training, replicas, outputs, ..Folder::of(experiments) }.write(&dir);
-        let page = report::write(&dir).unwrap();
+        let page = page::write(&dir).unwrap();
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/results/report/check_parquet.py");
         let output = Command::new(python()).arg(script).arg(page).arg(dir.join("results.parquet")).output().unwrap();
         let said = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
@@ -64,7 +64,7 @@ fn hostile_names_stay_text() {
     let dir = root.path().join("o");
     let all = HOSTILE.map(String::from).to_vec();
     Folder { name: HOSTILE[0].into(), ccs: all.clone(), patterns: all[..2].to_vec(), ..Folder::of(300) }.write(&dir);
-    let page = std::fs::read_to_string(report::write(&dir).unwrap()).unwrap();
+    let page = std::fs::read_to_string(page::write(&dir).unwrap()).unwrap();
     // What the page consists of without its data: five elements' worth of tags that are its own.
     assert_eq!(page.matches("<script").count(), 2);
     assert_eq!(page.matches("</script>").count(), 2);
@@ -87,7 +87,7 @@ fn nothing_is_loaded_from_anywhere() {
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("o");
     Folder::of(10).write(&dir);
-    let page = std::fs::read_to_string(report::write(&dir).unwrap()).unwrap();
+    let page = std::fs::read_to_string(page::write(&dir).unwrap()).unwrap();
     assert!(page.contains(
         "content=\"default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:\""
     ));
@@ -111,7 +111,7 @@ fn what_a_link_points_to_is_not_overwritten() {
     for name in ["report.html", "report.html.part"] {
         std::os::unix::fs::symlink(&outside, dir.join(name)).unwrap();
     }
-    let page = report::write(&dir).unwrap();
+    let page = page::write(&dir).unwrap();
     assert_eq!(std::fs::read_to_string(&outside).unwrap(), "mine");
     assert!(std::fs::read_to_string(page).unwrap().starts_with("<!doctype html>"));
 }

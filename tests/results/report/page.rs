@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use hyperfold_base::printable::printable;
-use hyperfold_report::report;
+use hyperfold_report::page;
 use hyperfold_results::Outputs;
 use serde_json::json;
 use tempfile::TempDir;
@@ -21,7 +21,7 @@ fn written(folder: &Folder) -> (TempDir, PathBuf) {
     let root = tempfile::tempdir().unwrap();
     let dir = root.path().join("o");
     folder.write(&dir);
-    let page = report::write(&dir).unwrap();
+    let page = page::write(&dir).unwrap();
     (root, page)
 }
 

@@ -1,4 +1,4 @@
-//! DCQCN as the NICs of the reference run it (`docs/explanation/model-semantics.md`, "DCQCN"; SIGCOMM '15 section 5). Its periodic timers are
+//! DCQCN as the NICs of the HPCC authors' ns-3 run it (`docs/explanation/model-semantics.md`, "DCQCN"; SIGCOMM '15 section 5). Its periodic timers are
 //! evaluated lazily: only sends and acknowledgements can see them.
 //! Twin: `shaders/cc/dcqcn.wgsl`.
 

@@ -192,7 +192,7 @@ fn start_frame(t: &mut Tables, port: PortIdx, event: &TimedEvent) {
     transmit(t, port, p, wire, x, event);
 }
 
-/// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the reference's order. Returns the same as [`start_next`].
+/// Sends the head of the queue: counters, mark, resume test, telemetry, wire, in the order of ns-3's switch. Returns the same as [`start_next`].
 #[inline(always)]
 fn start_head(t: &mut Tables, port: PortIdx, event: &TimedEvent, mut joint: Option<&mut SharedBuffer>) -> PortIdx {
     integrate(t, port, event.t);

@@ -5,7 +5,7 @@
 pub mod answers;
 pub mod any_order;
 pub mod credit;
-pub mod mixed;
+pub mod mixed_entropies;
 pub mod queue_pair;
 pub mod rate;
 pub mod receiver;

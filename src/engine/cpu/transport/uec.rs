@@ -7,7 +7,7 @@ use super::any_order::{
     acknowledge_to, lost_bit, outstanding, payload_at, receiver_bit, sender_bit, take_in, take_note, take_out,
 };
 use super::credit;
-use super::mixed;
+use super::mixed_entropies;
 use super::spraying::keep_entropy;
 use super::stream::{full_wire, takes_credit};
 use hyperfold_columns::{Column, Exp, FlowIdx, FlowRx, FlowTx, Packet, PacketIdx, Tables, cc, kind, meta, mode, psn};
@@ -90,8 +90,8 @@ pub fn on_answer(t: &mut Tables, f: FlowIdx, p: PacketIdx) -> UecNews {
     let is_nack = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::NACK;
     let marked = pk.meta & meta::CNP != 0;
     let chooses = t.exps[0].modes & mode::REPS != 0 && t.flow_tx[f].n_paths > 1;
-    if chooses && mixed::is_mixed(&t.exps[0]) {
-        mixed::learn(&t.exps[0], &mut t.flow_tx[f], &mut t.psn_bits, f, pk.meta);
+    if chooses && mixed_entropies::is_mixed(&t.exps[0]) {
+        mixed_entropies::learn(&t.exps[0], &mut t.flow_tx[f], &mut t.psn_bits, f, pk.meta);
     } else if chooses && !marked && (!is_nack || pk.meta & meta::LAST_HOP != 0) {
         keep_entropy(&mut t.flow_tx[f], pk.meta >> meta::ENTROPY_SHIFT);
     }
@@ -151,8 +151,8 @@ pub fn time_out(t: &mut Tables, f: FlowIdx, now: u64) -> bool {
     while position < end {
         if lose(t, f, position) {
             found += 1;
-            if mixed::is_mixed(&t.exps[0]) {
-                mixed::distrust(&t.exps[0], &t.flow_tx[f], &mut t.psn_bits, f, position);
+            if mixed_entropies::is_mixed(&t.exps[0]) {
+                mixed_entropies::distrust(&t.exps[0], &t.flow_tx[f], &mut t.psn_bits, f, position);
             }
         }
         position += payload;

@@ -5,20 +5,18 @@
 
 use crate::rows::index::PartitionIdx;
 use crate::run::partitions::counters::full;
-use crate::steady::skip_criterion::PartitionView;
 use std::sync::Arc;
 use std::time::Instant;
 
 use super::claim::update_claim;
 use super::progress::next_reported;
-use super::recording::{flush_covered, record_choice};
+use super::recording::flush_covered;
 use super::restore::stand_at_snapshot;
 use super::resume::resume;
 use crate::memo::cursor::MemoCursor;
 use crate::memo::node::{Checkpoint, Continuation};
 use crate::memo::outcome::PartitionPiece;
-use crate::memo::skip_choice::{NeededBytes, is_met};
-use crate::rows::partition_rows::{hops, waits_its_turn};
+use crate::rows::partition_rows::hops;
 use crate::rows::snapshots::snapshot;
 use crate::run::audits::prepare_copy::prepare_copy_if_due;
 use crate::run::explanations::explain::settle;
@@ -29,14 +27,13 @@ use crate::run::partitions::counters::{
 use crate::run::partitions::retire::dissolve;
 use crate::run::partitions::split::{fall_apart, pieces};
 use crate::run::simulation::simulate::next_event_at;
-use crate::run::skips::detection::{forget_rule, sample_partition, schedule_sampling, works};
+use crate::run::skips::decision::{carries_rates, decide_skips};
+use crate::run::skips::sampling_turns::{forget_rule, sample_partition, schedule_sampling};
 use crate::run::skips::skip::{begin_skip, plan_skip};
 use crate::run::stop::{Stop, reason};
 use crate::run::turn_order::schedule_partition;
 use crate::steady::detector::SteadyRates;
-use crate::steady::rates::carried;
 use crate::steady::sampling::is_steadying;
-use crate::steady::skip_criterion::{SteadyPiece, steady};
 use hyperfold_columns::Tables;
 
 /// Takes a checkpoint of partition `p` if one is due. `p` is about to be simulated from `at_ps` and is the earliest of all. From there the memo may
@@ -69,14 +66,12 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: Partit
     flush_covered(run, p, at_ps);
     update_claim(run, p);
     let full = sample_partition(run, t, p);
-    // A partition with coupled switches is not skipped: what a pause does to rates does not repeat from window to window.
-    let may_skip = full && run.partitions[p].rows.switches.is_empty();
     let is_due = hops(t, &run.partitions[p].rows) >= run.partitions[p].hops_due;
     if !full && !is_due {
         continue_after_sample(run, t, p);
         return;
     }
-    let carries = run.partitions[p].detector.rule.is_some_and(|rule| rule.patience > 0);
+    let carries = carries_rates(run, p);
     let (began, audited) = (Instant::now(), run.stats.auditing);
     let pieces = pieces(run, t, p, at_ps);
     if !full && pieces.len() == 1 {
@@ -84,11 +79,7 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: Partit
         continue_after_sample(run, t, p);
         return;
     }
-    let steady: Vec<Option<SteadyRates>> = match may_skip {
-        false => vec![None; pieces.len()],
-        true if carries => carried_pieces(run, t, p, &pieces),
-        true => steady_pieces(run, t, p, at_ps, &pieces),
-    };
+    let steady = if full { decide_skips(run, t, p, at_ps, &pieces) } else { vec![None; pieces.len()] };
     if carries {
         prepare_copy_if_due(run, t, p, at_ps, &steady);
     }
@@ -106,60 +97,6 @@ pub(crate) fn sample_and_checkpoint(run: &mut FoldRun, t: &mut Tables, p: Partit
     }
     // Copies are counted as audits.
     run.stats.checkpointing += began.elapsed().saturating_sub(run.stats.auditing - audited);
-}
-
-/// Rates of each of the `pieces` of `p`, in which measured rates are carried on. `None`: the sum of its rates is not steady.
-fn carried_pieces(run: &FoldRun, t: &Tables, p: PartitionIdx, pieces: &[PartitionPiece]) -> Vec<Option<SteadyRates>> {
-    let members = &run.partitions[p].rows.members;
-    let all = || (0..members.len() as u32).filter(|&m| members[m as usize].routed).collect();
-    let rates = |piece: &PartitionPiece| {
-        let queue_pairs = if pieces.len() == 1 { all() } else { piece.working.clone() };
-        if run.carries { carried(t, view(run, p), &queue_pairs) } else { None }
-    };
-    pieces.iter().map(rates).collect()
-}
-
-/// Rates of each of the `pieces` of `p`. `None`: its rates are not steady, or a skip is not worth it. If that depends on the messages that wait, the
-/// choice is recorded: the memo stores what follows for each outcome.
-fn steady_pieces(
-    run: &mut FoldRun,
-    t: &Tables,
-    p: PartitionIdx,
-    at_ps: u64,
-    pieces: &[PartitionPiece],
-) -> Vec<Option<SteadyRates>> {
-    let members = &run.partitions[p].rows.members;
-    let whole = pieces.len() == 1;
-    let all = || (0..members.len() as u32).filter(|&m| works(run, t, p, m)).collect();
-    let judged = |piece: &PartitionPiece| {
-        let working = if whole { all() } else { piece.working.clone() };
-        steady(t, view(run, p), &working, whole)
-    };
-    let judged: Vec<Option<SteadyPiece>> = pieces.iter().map(judged).collect();
-    let waiting = |m: u32| members[m as usize].waiting(t);
-    let begins = |piece: &SteadyPiece| is_met(&piece.needs, waiting);
-    let rates = judged
-        .iter()
-        .map(|piece| piece.as_ref().filter(|piece| begins(piece)).map(|piece| piece.rates.clone()))
-        .collect();
-    let needs: Vec<Vec<NeededBytes>> =
-        judged.into_iter().flatten().map(|piece| piece.needs).filter(|needs| !needs.is_empty()).collect();
-    if !needs.is_empty() && waits_its_turn(t) {
-        record_choice(run, t, p, at_ps, needs);
-    }
-    rates
-}
-
-/// The data of partition `p` that the criterion of steadiness reads.
-fn view(run: &FoldRun, p: PartitionIdx) -> PartitionView<'_> {
-    let partition = &run.partitions[p];
-    PartitionView {
-        rows: &partition.rows,
-        index: &run.index,
-        detector: &partition.detector,
-        ended_skip: partition.ended_skip.as_deref(),
-        checkpoint_hops: run.checkpoint_hops,
-    }
 }
 
 /// Continues simulated partition `p` after a sample that led to nothing. It is known that nothing happens before its next event or sample.

@@ -21,7 +21,7 @@ use crate::run::fold_run::FoldRun;
 use crate::run::partitions::partition::PartitionState;
 use crate::run::partitions::retire::retire_looked_up;
 use crate::run::simulation::simulate::{next_event_at, repeat_span};
-use crate::run::skips::detection::{goes_on_soon, reset_detector, schedule_sampling, take_sample};
+use crate::run::skips::sampling_turns::{goes_on_soon, reset_detector, schedule_sampling, take_sample};
 use crate::run::skips::skip::{SkipEnd, end_skip, report_skipped, skip_up_to};
 use crate::run::stop::Stop;
 use crate::run::turn_order::collect_all;

@@ -16,7 +16,7 @@ use crate::rows::partition_rows::waits_its_turn;
 use crate::run::explanations::explain::because;
 use crate::run::explanations::explanation::FoldCause;
 use crate::run::fold_run::FoldRun;
-use crate::run::skips::detection::{goes_on_soon, reset_detector};
+use crate::run::skips::sampling_turns::{goes_on_soon, reset_detector};
 use hyperfold_columns::{FoldTrace, NEVER, NONE, NicIdx, Tables, TaskIdx};
 
 /// Takes the traced message events of `p` from the tables.

@@ -16,7 +16,7 @@ use crate::run::explanations::explain::new_snapshot;
 use crate::run::fold_run::FoldRun;
 use crate::run::partitions::counters::{rebase, until_next, write_snapshot};
 use crate::run::simulation::simulate::next_event_at;
-use crate::run::skips::detection::{forget_rule, rule_of, schedule_sampling};
+use crate::run::skips::sampling_turns::{forget_rule, rule_of, schedule_sampling};
 use crate::steady::sampling::is_steadying;
 use hyperfold_columns::{NEVER, Tables, mode};
 

@@ -20,7 +20,7 @@ use crate::run::lookups::lookup::{catch_up_with, follow, stop_remembering};
 use crate::run::lookups::progress::{ends_by, has_more, next_reported};
 use crate::run::lookups::recording::{flush, rewind};
 use crate::run::partitions::partition::PartitionState;
-use crate::run::skips::detection::{reset_detector, widen_rule};
+use crate::run::skips::sampling_turns::{reset_detector, widen_rule};
 use crate::run::stop::Stop;
 use crate::run::turn_order::schedule_partition;
 use hyperfold_columns::{FlowIdx, LinkEndIdx, NEVER, NONE, NicIdx, PortIdx, SwitchIdx, Tables, qp};

@@ -11,7 +11,7 @@ use crate::run::lookups::recording::{drain, flush_covered};
 use crate::run::partitions::couple::process_jointly_if_due;
 use crate::run::partitions::join::join;
 use crate::run::partitions::retire::retire_idle;
-use crate::run::skips::detection::next_sampling;
+use crate::run::skips::sampling_turns::next_sampling;
 use crate::run::stop::Stop;
 use crate::run::turn_order::schedule_partition;
 use hyperfold_columns::{NEVER, NicIdx, Tables};

@@ -2,6 +2,7 @@
 //!
 //! Layer: fold. Whether a partition is steady is decided in `steady`.
 
-pub(crate) mod detection;
+pub(crate) mod decision;
 pub(crate) mod gain;
+pub(crate) mod sampling_turns;
 pub(crate) mod skip;

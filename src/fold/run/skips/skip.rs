@@ -22,7 +22,7 @@ use crate::run::stop::Stop;
 use crate::run::turn_order::{collect, collect_all, schedule_partition};
 use crate::steady::detector::SteadyRates;
 use crate::steady::skip::Skip;
-use crate::steady::skip_plan::plan;
+use crate::steady::skip_planning::plan;
 use hyperfold_base::units::PS_PER_NS;
 use hyperfold_columns::{FlowIdx, NEVER, NONE, NicIdx, Tables, cc, qp, task as bits};
 use hyperfold_engine::cpu::key::periodic;

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use super::calls::{CallInstance, NOT_YET, listed};
 use super::error::LowerError;
-use super::joined;
+use super::joined_flows;
 use super::lowerer::Lowerer;
 use super::planner::{Asked, CollectivePlan, Planner};
 use super::reduction::Parties;
@@ -51,7 +51,7 @@ pub(super) fn collective(
         CollectivePlan::OneFlow { steps, overheads, min_ps } => {
             l.check_task_limit(2, rank, op)?;
             meet(l, instance, l.machine.rendezvous_ps.unwrap_or(0));
-            joined::one_flow(l, group, instance, &steps, &overheads, min_ps);
+            joined_flows::one_flow(l, group, instance, &steps, &overheads, min_ps);
         }
         CollectivePlan::Transfers { schedule, protocol, overheads, switches } => {
             if l.machine.representatives.is_some() {

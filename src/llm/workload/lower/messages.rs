@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::error::LowerError;
-use super::joined;
+use super::joined_flows;
 use super::lowerer::Lowerer;
 use super::machine::alone;
 use crate::workload::program::{Dim, OpKind, Stream};
@@ -55,7 +55,7 @@ pub(super) fn messages(l: &mut Lowerer, matches: &BTreeMap<(u32, u32, u32), Mess
         let comm = if send.free { P2P_FREE | send.tag } else { P2P | send.dim as u32 };
         let overhead = l.overhead_ps(src, dst, &l.machine.p2p_overheads);
         if (l.machine.analytic_p2p)(send.dim).is_none() {
-            joined::join_sends(l, comm, src, dst, send.op);
+            joined_flows::join_sends(l, comm, src, dst, send.op);
         }
         let (post, arrival) = if src == dst {
             l.through_gate(src, dst_own, send.bytes, alone(u64::MAX, l.machine.local_ps), overhead)

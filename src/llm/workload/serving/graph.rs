@@ -7,9 +7,9 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
+use super::decisions::{PlannedRequest, Round, RoundAt, ServingPlan};
 use super::error::ServingError;
 use super::kv::{KvTransfer, kv_transfers};
-use super::plan::{PlannedRequest, Round, RoundAt, ServingPlan};
 use super::request::ServingRequest;
 use super::setup::{Pool, PoolRole, ServingSetup};
 use super::step_cost::JoinedExchange;

@@ -4,13 +4,13 @@
 //! communication take on an idle system ([`StepCosts`]). [`serve`] writes the resulting plan as programs: steps in the planned order, none before its requests
 //! or their keys and values are there. How long steps take when they compete is left to the simulation of the programs. Knows no network.
 
+mod decisions;
 mod error;
 mod graph;
 mod kv;
-mod plan;
 mod request;
 mod request_file;
-mod schedule;
+mod scheduler;
 mod setup;
 mod state;
 mod step_cost;
@@ -18,13 +18,13 @@ mod step_shape;
 #[cfg(test)]
 mod tests;
 
+pub use decisions::{PlannedRequest, PoolUse, Round, ServingPlan};
 pub use error::ServingError;
 pub use graph::{RequestOps, RoundOps, ServedOps, ServedWorkload, serve};
 pub use kv::{KvTransfer, kv_capacity_tokens, kv_token_bytes, kv_transfers, weight_bytes, wrong_model};
-pub use plan::{PlannedRequest, PoolUse, Round, ServingPlan};
 pub use request::{Prefix, RequestDistribution, ServingRequest, draw};
 pub use request_file::{MAX_S, RequestTrace, read_requests};
-pub use schedule::schedule;
+pub use scheduler::schedule;
 pub use setup::{Batching, Draft, KvAdmission, Pool, PoolRole, ServingSetup};
 pub use step_cost::{BoundTimes, StageCost, StepCosts};
 pub use step_shape::{StepShape, StepSize};

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::plan::InstanceRound;
+use super::decisions::InstanceRound;
 use super::request::ServingRequest;
 use super::setup::{Batching, KvAdmission, Pool, PoolRole, ServingSetup};
 use super::step_shape::StepShape;

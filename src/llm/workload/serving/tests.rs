@@ -210,7 +210,7 @@ fn prefixes_are_computed_once() {
     let cached = |setup: &ServingSetup, requests: &[ServingRequest]| {
         planned(setup, requests, |_, plan| {
             assert!(serve(setup, requests, &plan).is_ok());
-            let chunks_of = |e: &plan::ServingEngine| {
+            let chunks_of = |e: &decisions::ServingEngine| {
                 let chunks = e.rounds.iter().flat_map(|r| r.instances[0].shape.chunks.clone());
                 chunks.collect::<Vec<(u32, u32)>>()
             };

@@ -1,4 +1,4 @@
-//! The worth of the times of two experiments, and how their longest collectives were carried out.
+//! How far times like those of two experiments were off measured machines, and how their longest collectives were carried out.
 //!
 //! Layer: compare. It reads columns of results and judges nothing.
 

@@ -41,10 +41,10 @@ pub(crate) trait Declared: Sized {
 /// The columns of a `(part of Row: |row| ...)` are columns of that record's file, and empty in rows without the part.
 macro_rules! record {
     ($(#[$meta:meta])* pub struct $name:ident { $($fields:tt)* }) => {
-        $crate::declare::record! { @declare true, $name, |row| Some(row); $(#[$meta])* $name { $($fields)* } }
+        $crate::record_macro::record! { @declare true, $name, |row| Some(row); $(#[$meta])* $name { $($fields)* } }
     };
     ($(#[$meta:meta])* pub struct $name:ident (part of $row:ident: $part:expr) { $($fields:tt)* }) => {
-        $crate::declare::record! { @declare false, $row, $part; $(#[$meta])* $name { $($fields)* } }
+        $crate::record_macro::record! { @declare false, $row, $part; $(#[$meta])* $name { $($fields)* } }
     };
     (@declare $is_row:literal, $row:ident, $part:expr; $(#[$meta:meta])* $name:ident {
         $(
@@ -66,20 +66,20 @@ macro_rules! record {
 
         impl $name {
             /// Its columns, in order.
-            pub const COLUMNS: &'static [$crate::declare::FileColumn<$row>] = &[$(
-                $($crate::declare::record!(@column $is_row, $row, $name, $part; $column: $type, |own| $crate::declare::Shown::cell(&own.$field)),)?
-                $($($crate::declare::record!(@column $is_row, $row, $name, $part; $computed: $shown, |own| {
+            pub const COLUMNS: &'static [$crate::record_macro::FileColumn<$row>] = &[$(
+                $($crate::record_macro::record!(@column $is_row, $row, $name, $part; $column: $type, |own| $crate::record_macro::Shown::cell(&own.$field)),)?
+                $($($crate::record_macro::record!(@column $is_row, $row, $name, $part; $computed: $shown, |own| {
                     let value: fn(&$name) -> $shown = $value;
-                    $crate::declare::Shown::cell(&value(own))
+                    $crate::record_macro::Shown::cell(&value(own))
                 }),)+)?
             )+];
         }
 
-        impl $crate::declare::Declared for $name {
+        impl $crate::record_macro::Declared for $name {
             const LAYOUT: &'static str = concat!(stringify!($name), "(", $(stringify!($field), ",",)+ ")");
 
-            fn read(_row: &$crate::declare::TextRow) -> Result<Self, $crate::declare::BadField> {
-                Ok($name { $($field: $crate::declare::record!(@read _row, $type $(, $column $($default)?)?),)+ })
+            fn read(_row: &$crate::record_macro::TextRow) -> Result<Self, $crate::record_macro::BadField> {
+                Ok($name { $($field: $crate::record_macro::record!(@read _row, $type $(, $column $($default)?)?),)+ })
             }
         }
 
@@ -99,10 +99,10 @@ macro_rules! record {
         }
     };
     (@column $is_row:literal, $row:ident, $name:ident, $part:expr; $column:ident: $type:ty, $cell:expr) => {
-        $crate::declare::FileColumn {
+        $crate::record_macro::FileColumn {
             name: stringify!($column),
-            kind: <$type as $crate::declare::Shown>::KIND,
-            required: $is_row && <$type as $crate::declare::Shown>::IS_REQUIRED,
+            kind: <$type as $crate::record_macro::Shown>::KIND,
+            required: $is_row && <$type as $crate::record_macro::Shown>::IS_REQUIRED,
             cell: |row| {
                 let part: fn(&$row) -> Option<&$name> = $part;
                 let cell: fn(&$name) -> $crate::value::Cell = $cell;

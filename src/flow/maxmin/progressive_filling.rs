@@ -6,7 +6,7 @@
 
 use std::cmp::Reverse;
 
-use super::filling::{CarrierState, NEVER};
+use super::fill_state::{CarrierState, NEVER};
 use super::{LinkShare, MaxMin, SHARE_BITS};
 use hyperfold_engine::fair_rates::{EQUALS, MANY, PRECISE_ROUNDS};
 

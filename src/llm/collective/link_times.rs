@@ -1,14 +1,14 @@
 //! The duration of operations by the links that they load: NCCL's latencies, and the bandwidths that links were measured to give it
 //! (`assets/nccl/calibration.toml`).
 //!
-//! Layer: collective. NCCL's own model counts with the discrete speeds of its search; this module counts with rates. So a faster link is never slower here. `curves`
+//! Layer: collective. NCCL's own model uses the discrete speeds of its search; this module uses the rates of links. So a faster link is never slower here. `curves`
 //! holds the ratio of measured runs to it.
 //!
 //! # The filling of pipelines
 //!
 //! Data that passes several members in chunks waits for the first chunk at each of them. With chunks of the best size that costs `2 sqrt(h B)` beside the latencies
 //! and `B`, the time of the bytes on the links (Johnsson and Ho, "Optimum broadcasting and personalized communication in hypercubes", 1989). Here `h` is NCCL's
-//! latency of one hop: measured runs of trees, rings and NVLS are met with that. NCCL's model has a table of factors on the rates of trees instead.
+//! latency of one hop; with it the formula agrees with measured runs of trees, rings and NVLS. NCCL's model has a table of factors on the rates of trees instead.
 
 use std::sync::OnceLock;
 

@@ -1,7 +1,7 @@
 //! Schedulers: which job runs next.
 //!
 //! Layer: cluster. A scheduler is one file here that implements [`Scheduler`], and one line of the registry (`src/base/registries.rs`). It orders the queue
-//! and says what may happen while the first job of the queue has to wait. Placing, preempting and reserving are the same for all schedulers (`queue::schedule`). All of
+//! and says what may happen while the first job of the queue has to wait. Placing, preempting and reserving are the same for all schedulers (`scheduling::pass`). All of
 //! them give a job its GPUs together or not at all (gang scheduling).
 //!
 //! An example that runs the largest job first:

@@ -7,9 +7,9 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
+use super::decisions::{InstanceRound, PlannedRequest, PoolUse, Round, RoundAt, ServingEngine, ServingPlan};
 use super::error::ServingError;
 use super::kv::kv_transfers;
-use super::plan::{InstanceRound, PlannedRequest, PoolUse, Round, RoundAt, ServingEngine, ServingPlan};
 use super::request::ServingRequest;
 use super::setup::{PoolRole, ServingSetup};
 use super::state::{InStep, Instance, Waiting};

@@ -1,4 +1,4 @@
-// Mixed entropies: a sender takes good ones again, and walks over all others but for those with a penalty (twin: `src/engine/cpu/transport/mixed.rs`).
+// Mixed entropies: a sender takes good ones again, and walks over all others but for those with a penalty (twin: `src/engine/cpu/transport/mixed_entropies.rs`).
 //
 // What a queue pair knows of its entropies lies in `psn_bits`, behind the bits of positions.
 

@@ -6,7 +6,7 @@
 pub mod clusters;
 pub mod details;
 mod error;
-pub mod page;
+pub mod html;
 pub mod payload;
 pub mod reasons;
 pub mod shared_links;
@@ -25,7 +25,7 @@ use hyperfold_analysis::recommendation::load::load;
 /// # Errors
 /// The folder holds no results, one of its files is damaged, or the page cannot be written.
 pub fn write(dir: &Path) -> Result<PathBuf, ReportError> {
-    let html = page::html(&load(dir)?, dir)?;
+    let html = html::html(&load(dir)?, dir)?;
     let (path, part) = (dir.join("report.html"), dir.join("report.html.part"));
     let wrong = |path: &Path| {
         let path = path.to_path_buf();

@@ -1,6 +1,6 @@
-//! Sketch of a network, from the names of its links: tiers of nodes, and how busy the links between them were.
+//! Data for the sketch of a network: tiers of nodes, and how busy the links between them were. `assets/report/charts.js` draws it.
 //!
-//! Layer: report. It knows the names that `topology::Network::names` gives. It draws nothing.
+//! Layer: report. It knows the names that `topology::Network::names` gives.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,4 +1,4 @@
-// Packets that arrive at a NIC that their queue pair has left (twin: `src/engine/cpu/hand_over.rs`). They go on to the NIC where it is now.
+// Packets that arrive at a NIC that their queue pair has left (twin: `src/engine/cpu/moved_pairs.rs`). They go on to the NIC where it is now.
 
 // The NIC where packet `p` is to arrive: where the end of its queue pair is now.
 fn home(p: u32) -> u32 {

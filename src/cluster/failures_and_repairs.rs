@@ -6,9 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::event::Event;
+use super::failing_parts::{Part, PartKind};
 use super::failure::{FailureModel, failure_model};
-use super::fixed::exponential;
-use super::part::{Part, PartKind};
+use super::fixed_point::exponential;
 use super::registered::GuardedFailureModel;
 use super::servers::{GpuShare, ServerUse};
 use super::state::{ClusterState, JobPhase};

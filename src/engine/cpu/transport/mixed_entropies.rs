@@ -1,5 +1,5 @@
 //! Mixed entropies (`docs/explanation/model-semantics.md`, "Several paths"): a sender takes good ones again, and walks over all others but for those with a penalty
-//! (twin: `shaders/mixed.wgsl`).
+//! (twin: `shaders/mixed_entropies.wgsl`).
 //!
 //! What a queue pair knows of its entropies lies in `psn_bits`, behind the bits of positions: see [`mixed`].
 

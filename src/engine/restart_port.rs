@@ -4,7 +4,8 @@ use crate::cpu::key::periodic;
 use crate::cpu::switch::egress::completion_time;
 use hyperfold_columns::{PortIdx, Tables};
 
-/// Lets `port` start its next transmission at `now`, if it is idle and has one: as if one had ended, which a change caused.
+/// Lets `port` start its next transmission at `now`, if it is idle and a packet waits: as if a transmission ended at `now`. The event is caused by a
+/// change of the network.
 pub(crate) fn kick(t: &mut Tables, port: PortIdx, now: u64) {
     let row = &mut t.ports[port];
     if row.q_head.is_some() && (row.busy == 0 || row.busy_until < now) {

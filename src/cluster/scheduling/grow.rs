@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use super::schedule::may_start;
+use super::pass::may_start;
 use crate::placement::{Placement, Request};
 use crate::servers::GpuShare;
 use crate::state::ClusterState;

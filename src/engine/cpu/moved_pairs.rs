@@ -1,5 +1,5 @@
 //! Packets that arrive at a NIC that their queue pair has left (`docs/explanation/model-semantics.md`, "Links that fail"). They go on to the NIC where it is now.
-//! Twin: `shaders/hand_over.wgsl`.
+//! Twin: `shaders/moved_pairs.wgsl`.
 
 use super::key::{ARRIVAL, EventKey, before, lineages};
 use hyperfold_columns::{HANDED_OVER, NicIdx, PacketIdx, Tables, flag, kind, meta};

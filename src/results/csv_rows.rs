@@ -5,11 +5,11 @@
 use std::fmt::Write as _;
 
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
-use super::declare::FileColumn;
 use super::job_record::{JobRecord, SharedLinkRecord};
 use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, RttRecord};
 use super::outputs::{ColumnSets, Outputs};
 use super::record::{ExperimentRecord, Finished, IDENTITY, outcome_columns};
+use super::record_macro::FileColumn;
 use super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::serving_record::RequestRecord;
 use super::stats_record::{FoldingRecord, StatsRecord};

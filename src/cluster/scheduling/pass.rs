@@ -9,7 +9,7 @@ use std::ops::Bound;
 use super::defragment;
 use super::scratch::{Scratch, is_empty_now};
 use crate::placement::{Placement, Request};
-use crate::scheduler::Behind;
+use crate::queue_order::Behind;
 use crate::servers::{GpuShare, Servers};
 use crate::state::ClusterState;
 use crate::stop_check::StopCheck;

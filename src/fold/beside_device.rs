@@ -1,5 +1,5 @@
-//! Runs the folding engine beside a device engine. Experiments that may skip steady phases are folded on the host. Once nothing more is skipped and little is
-//! known of them, they are handed over as they stand, and go on on the device, like all others. So results do not depend on the device.
+//! Runs the folding engine beside a device engine. Experiments that may skip steady phases are folded on the host. Once nothing more is skipped and the
+//! memo has little of what comes, they are handed over as they stand and continue on the device, like all others. So results do not depend on the device.
 //!
 //! Layer: fold. Exact results are the same with and without folding. Only the host decides what is skipped.
 
@@ -38,8 +38,8 @@ impl Beside {
     }
 }
 
-/// Whether experiment `t` runs on the host: two of its NICs are linked to each other; or it has a task graph, is one that may be folded, and may skip
-/// steady phases or may be known. It leaves the host once it is handed over.
+/// Whether experiment `t` runs on the host, which is so in two cases. Two of its NICs are linked to each other. Or folding may pay: it has a task graph that may be
+/// folded, and steady phases may be skipped or lookups must gain something. It leaves the host once it is handed over.
 fn is_hosts(t: &Tables) -> bool {
     let e = &t.exps[0];
     links_nics(t) || e.modes & (mode::STEADY | mode::MUST_GAIN) != 0 && !t.tasks.is_empty() && e.may_fold()

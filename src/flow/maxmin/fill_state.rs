@@ -1,6 +1,6 @@
 //! The state of a filling: which carriers still rise, and how much of each link is free.
 //!
-//! Layer: flow level. `fill` changes it.
+//! Layer: flow level. `progressive_filling` changes it.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
