@@ -27,8 +27,18 @@ fn choose(first: u32, p: u32, now: u64) -> u32 {
     let pairs = path_base + place + 1u;
     let n = paths[path_base + place] & ~WEIGHED_CHOICE;
     let weights = pairs + 2u * n;
+    let is_weighed = (paths[path_base + place] & WEIGHED_CHOICE) != 0u;
+    let has_flowlets = exps[exp_row].flowlet_first != 0u;
+    let number = weights + select(0u, n, is_weighed);
+    if has_flowlets {
+        let kept = flowlet_pair(pairs, n, paths[number], now);
+        if kept != NONE {
+            packets[packet_base + p].path = paths[kept + 1u];
+            return paths[kept];
+        }
+    }
     var weight = ANY_WEIGHT;
-    if (paths[path_base + place] & WEIGHED_CHOICE) != 0u {
+    if is_weighed {
         weight = drawn_weight(pairs, n, in_port, now);
     }
     var lowest = 0xffffffffu;
@@ -59,7 +69,29 @@ fn choose(first: u32, p: u32, now: u64) -> u32 {
         pair += 2u;
     }
     packets[packet_base + p].path = paths[pair + 1u];
+    if has_flowlets {
+        atomicStore(&shared_words[flowlet_words(paths[number]) + FLOWLET_PORT], paths[pair] + 1u);
+    }
     return paths[pair];
+}
+
+// Place of the port, of the `n` whose pairs are at `pairs`, by which flowlet `number` goes on with a packet that arrives at `now`; `NONE`: a flowlet begins. Notes
+// the packet's arrival. PRECONDITION: no port is held.
+fn flowlet_pair(pairs: u32, n: u32, number: u32, now: u64) -> u32 {
+    let words = flowlet_words(number);
+    let last = (u64(atomicLoad(&shared_words[words + FLOWLET_LAST_HI])) << 32u) | u64(atomicLoad(&shared_words[words + FLOWLET_LAST_LO]));
+    let port = atomicLoad(&shared_words[words + FLOWLET_PORT]);
+    atomicStore(&shared_words[words + FLOWLET_LAST_LO], u32(now & LOW_32));
+    atomicStore(&shared_words[words + FLOWLET_LAST_HI], u32(now >> 32u));
+    if port == 0u || now - last > exps[exp_row].flowlet_gap || (ports[port_base + port - 1u].peer & LINK_DOWN) != 0u {
+        return NONE;
+    }
+    for (var k = 0u; k < n; k++) {
+        if paths[pairs + 2u * k] == port - 1u {
+            return pairs + 2u * k;
+        }
+    }
+    return NONE;
 }
 
 // Weight of the ports among which a packet goes on, drawn in proportion to the weights of all that are neither paused nor cut off. If all are, those count that

@@ -37,6 +37,11 @@ fn loss_words(end: u32) -> u32 {
     return shared_base + SHARED_HEADER + of_ports + end * LOSS_WORDS;
 }
 
+// Place of the first shared word about flowlet `number`.
+fn flowlet_words(number: u32) -> u32 {
+    return shared_base + exps[exp_row].flowlet_first + number * FLOWLET_WORDS;
+}
+
 // Place of the first shared word about the average of `class_` of `port`.
 fn average_words(port: u32, class_: u32) -> u32 {
     return shared_base + exps[exp_row].average_first + (port * max(exps[exp_row].class_n, 1u) + class_) * AVERAGE_WORDS;

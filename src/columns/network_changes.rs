@@ -108,7 +108,26 @@ pub mod average {
     pub const EMPTY_HI: u32 = 3;
 }
 
+/// Shared words of a queue pair at a switch that chooses ports of its data, where it does so by flowlets: [`flowlet`].
+pub const FLOWLET_WORDS: u32 = 3;
+
+/// Places of the words of a queue pair at a switch, from [`Exp::flowlet_first`] and [`FLOWLET_WORDS`] times the number in a choice on.
+pub mod flowlet {
+    /// The egress port of its last packet, plus 1; 0: there was none.
+    pub const PORT: u32 = 0;
+    /// Time of the last packet's arrival in ps, low word.
+    pub const LAST_LO: u32 = 1;
+    /// Its high word.
+    pub const LAST_HI: u32 = 2;
+}
+
 impl Exp {
+    /// Place of the first shared word about flowlet `number`. PRECONDITION: there are flowlets.
+    #[inline]
+    pub fn flowlet_words(&self, number: u32) -> usize {
+        (self.flowlet_first + number * FLOWLET_WORDS) as usize
+    }
+
     /// Place of the first shared word about the average of `class` of `port`. PRECONDITION: there are averages.
     #[inline]
     pub fn average_words(&self, port: PortIdx, class: u32) -> usize {
@@ -156,6 +175,13 @@ pub enum TableChange {
         data: PathSpan,
         /// Paths of the answers to it.
         answers: PathSpan,
+    },
+    /// The tasks that began at a NIC are at another one from now on, or back.
+    MoveTasks {
+        /// The NIC at which they began.
+        home: NicIdx,
+        /// The NIC where they are from now on.
+        to: NicIdx,
     },
     /// A link end sends at another rate.
     Rate {
@@ -212,6 +238,8 @@ pub struct NetworkChanges {
     pub own_rates: Vec<(LinkEndIdx, u64)>,
     /// Whether packets get lost at random at some time, so that there are [`LOSS_WORDS`] for each link end.
     pub has_losses: bool,
+    /// The NIC at which each task began; empty if no tasks move.
+    pub task_homes: Vec<NicIdx>,
     /// The watchdog of pauses. If there is one, [`Exp::watch_first`] is not 0.
     pub watchdog: Option<Watchdog>,
 }

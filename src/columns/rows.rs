@@ -251,6 +251,12 @@ rows! {
         average_weight: u32,
         /// Fills the row; always 0.
         pad0: u32,
+        /// Adaptive routing by flowlets: a pause of a queue pair at a switch beyond this ends its flowlet, in ps.
+        flowlet_gap: u64,
+        /// Place of the first shared word about flowlets ([`flowlet`](super::flowlet)); 0: each packet is routed by itself.
+        flowlet_first: u32,
+        /// Fills the row; always 0.
+        pad1: u32,
         /// Link rates that an INT header can name, in Mb/s: indices 0 to 3.
         rates_mbps_lo: [u32; 4],
         /// Link rates that an INT header can name, in Mb/s: indices 4 to 7.

@@ -5,7 +5,7 @@
 use std::fmt::{Display, Write};
 
 use super::{CHANGES, FARTHEST, LINEAGE_WORDS, TABLES, Table};
-use super::{average, cc, flag, kind, loss, meta, mixed, mode, psn, qp, status, task, watch};
+use super::{average, cc, flag, flowlet, kind, loss, meta, mixed, mode, psn, qp, status, task, watch};
 
 /// Columns whose Rust names are reserved words of WGSL. There they end in an underscore.
 const RESERVED: [&str; 3] = ["class", "meta", "target"];
@@ -158,6 +158,7 @@ pub fn constants() -> String {
     constant(&mut out, "LOSS_WORDS", super::LOSS_WORDS);
     constant(&mut out, "WATCH_WORDS", super::WATCH_WORDS);
     constant(&mut out, "AVERAGE_WORDS", super::AVERAGE_WORDS);
+    constant(&mut out, "FLOWLET_WORDS", super::FLOWLET_WORDS);
     constant(&mut out, "HOLDS", super::HOLDS);
     constant(&mut out, "EDGE_SIGNAL", super::EDGE_SIGNAL);
     constant(&mut out, "WEIGHED_CHOICE", super::WEIGHED_CHOICE);
@@ -170,6 +171,7 @@ pub fn constants() -> String {
     module!(out, "MIXED", mixed: PENALTY_WORDS, KEPT, KEPT_WORDS, WORDS);
     module!(out, "LOSS", loss: SHARE, ARC, LOST, BYTES_LO, BYTES_HI);
     module!(out, "AVERAGE", average: SUM_LO, SUM_HI, EMPTY_LO, EMPTY_HI);
+    module!(out, "FLOWLET", flowlet: PORT, LAST_LO, LAST_HI);
     module!(out, "WATCH", watch: SINCE_LO, SINCE_HI, STATE, DROPS, STARTS, ACTS, ASKED);
     module!(out, "PSN", psn: OFFSET_SHIFT, BYTE_MASK, WANT_MASK);
     cc::ALL.iter().for_each(|(name, control)| constant(&mut out, &format!("CC_{}", name.to_uppercase()), *control));

@@ -12,13 +12,14 @@ use crate::cpu::nic::set_clock;
 use crate::cpu::switch::class_port::{note_sendable, port_queue_row};
 use crate::cpu::switch::egress::drop_packet;
 use crate::cpu::switch::port_queue::has_port_queues;
+use crate::cpu::task;
 use crate::cpu::transport::queue_pair::join_order;
 use crate::cpu::transport::rate::set_rate;
 use crate::restart_port::kick;
 use crate::watchdog;
 use hyperfold_columns::{
     EndOwner, FLOWS_LEFT, FlowIdx, HANDED_OVER, HOLDS, LINK_DOWN, LINK_LOSES, LinkEndIdx, NEVER, NicIdx, PacketIdx,
-    PortIdx, RateColumns, TableChange, Tables, cc, kind, loss, meta, qp,
+    PortIdx, RateColumns, TableChange, Tables, TaskIdx, cc, kind, loss, meta, qp,
 };
 
 /// Makes all changes of the time `now`, which is that of the next one.
@@ -50,6 +51,7 @@ pub(crate) fn make(t: &mut Tables, now: u64) {
                 let rx = &mut t.flow_rx[flow];
                 (rx.path_first, rx.path_len, rx.n_paths) = (answers.first, answers.len, answers.n);
             }
+            TableChange::MoveTasks { home, to } => move_tasks(t, home, to),
             TableChange::Rate { end, columns } => change_rate(t, end, &columns, now),
             TableChange::Loss { end, share_q32 } => change_loss(t, end, share_q32),
         }
@@ -255,6 +257,29 @@ fn move_receiver(t: &mut Tables, f: FlowIdx, to: NicIdx) {
         t.nics[from].peer.0 |= FLOWS_LEFT;
         t.flow_rx[f].nic = to;
     }
+}
+
+/// Moves the tasks that began at NIC `home` to NIC `to`, those under way included. Their queue pairs move at the same time.
+fn move_tasks(t: &mut Tables, home: NicIdx, to: NicIdx) {
+    let homes = std::mem::take(&mut t.changes.task_homes);
+    let mut from = home;
+    for (i, _) in homes.iter().enumerate().filter(|&(_, &own)| own == home) {
+        let row = &mut t.tasks[TaskIdx::new(i)];
+        from = row.owner;
+        row.owner = to;
+    }
+    if from != to {
+        let mut i = t.nics[from].task_head;
+        (t.nics[from].task_head, t.nics[from].next_task) = (TaskIdx::NONE, NEVER);
+        while i.is_some() {
+            let next = t.tasks[i].next;
+            let owner = t.tasks[i].owner;
+            task::under_way(t, owner, i);
+            i = next;
+        }
+        [from, to].into_iter().for_each(|n| set_clock(t, n));
+    }
+    t.changes.task_homes = homes;
 }
 
 /// Makes what `end` sends get lost with probability `share_q32`, in units of 2^-32.

@@ -9,7 +9,7 @@
 //! | [`stops`] | times at which an experiment stops for the host |
 //! | [`changes`] | links that fail and new paths, between steps |
 //! | `watchdog` | pauses that last too long, between steps |
-//! | `kick` | starts a port between steps |
+//! | `restart_port` | starts a port between steps |
 //! | [`series`] | samples over time, between steps |
 //! | [`fair_rates`] | what a device that solves rates at flow level offers |
 //! | `fold_stats` | what an engine that folds counts of an experiment |

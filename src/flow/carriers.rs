@@ -275,7 +275,10 @@ fn lowest_rates(t: &Tables, capacities: &[u64]) -> Vec<u64> {
         match change {
             TableChange::LinkDown(ends) => ends.iter().for_each(|end| lowest[end.usize()] = 0),
             TableChange::Rate { end, columns } => lowest[end.usize()] = lowest[end.usize()].min(columns.rate),
-            TableChange::LinkUp(_) | TableChange::NewPaths { .. } | TableChange::Loss { .. } => {}
+            TableChange::LinkUp(_)
+            | TableChange::NewPaths { .. }
+            | TableChange::MoveTasks { .. }
+            | TableChange::Loss { .. } => {}
         }
     }
     lowest

@@ -71,6 +71,8 @@ impl ChangedNetwork {
                     }
                     self.set_capacity(t, carriers, end);
                 }
+                // A task's NIC has no part at flow level.
+                TableChange::MoveTasks { .. } => {}
                 TableChange::Loss { .. } => unreachable!("at flow level links lose nothing"),
             }
         }

@@ -5,7 +5,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::routing::{FlowKey, FlowPaths, Router, RoutingPolicy};
+use super::port_moves::{MovedPorts, PortMoves};
+pub use super::routed_flow::{PortFailover, RoutedFlow};
+use crate::routing::{FlowPaths, Router, RoutingPolicy};
 use crate::topology::{ArcIdx, Network};
 
 /// What changes.
@@ -21,6 +23,13 @@ pub enum NetworkChange {
         flow: usize,
         /// Paths that run between the same two NICs as before, or between other ports of the same hosts if ports stand in for each other.
         paths: FlowPaths,
+    },
+    /// All tasks that began at a port are at another one of the same host from now on. Their queue pairs have paths from there at the same time.
+    MovePort {
+        /// The direction on which the port sends at which they began.
+        home: ArcIdx,
+        /// The direction on which the port sends where they are from now on.
+        place: ArcIdx,
     },
     /// A direction of a link has another rate from now on, never above the link's own.
     Rate {
@@ -75,21 +84,6 @@ pub fn crosses(paths: &FlowPaths, links: &BTreeSet<u32>) -> bool {
     !links.is_empty() && paths.data.iter().chain(&paths.ack).flatten().any(|&arc| links.contains(&(arc / 2)))
 }
 
-/// A flow, as routing over the links that are left needs it.
-#[derive(Clone, Copy, Debug)]
-pub struct RoutedFlow<'a> {
-    /// Ranks and ports, by which a policy chooses.
-    pub key: FlowKey,
-    /// Link of its NICs that it is pinned to; `None`: any.
-    pub lane: Option<u32>,
-    /// Paths that it takes while no link is down.
-    pub paths: &'a FlowPaths,
-    /// Paths that it takes at first, around links that have failed before.
-    pub first: &'a FlowPaths,
-    /// Whether it may take other ports of its hosts.
-    pub failover: PortFailover,
-}
-
 /// All changes of an experiment.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ChangeList {
@@ -99,15 +93,6 @@ pub struct ChangeList {
     pub without_way: Vec<usize>,
     /// Indices of those of them that would have had one over another port of their hosts.
     pub other_ports: Vec<usize>,
-}
-
-/// Whether a flow may take other ports of its two hosts when no path is left between those that it has.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PortFailover {
-    /// It stays on its ports, and waits.
-    Off,
-    /// It takes other ports, until a path between its own is back.
-    On,
 }
 
 /// Works out the changes that `outages` bring. Paths avoid a link from `reroute_ps` after it failed until `reroute_ps` after it came back.
@@ -138,6 +123,10 @@ pub fn changes_of(
     let mut waits = vec![false; flows.len()];
     let mut could_move = vec![false; flows.len()];
     let turns = turns(flows);
+    let move_together = flows.iter().any(|flow| flow.failover == PortFailover::Together);
+    let whole = Router::new(net);
+    let moves = PortMoves { flows, whole: &whole, policy };
+    let mut moved = MovedPorts::default();
     for time_ps in times {
         for span in spans.iter().filter(|span| span.is_change()) {
             if span.down_ps == time_ps {
@@ -159,7 +148,23 @@ pub fn changes_of(
         let router = Router::avoiding(net, &|link| known.contains(&link));
         let is_down = |span: &&DownSpan| span.down_ps <= time_ps && span.up_ps.is_none_or(|up| time_ps < up);
         let down: BTreeSet<u32> = spans.iter().filter(is_down).map(|span| span.link).collect();
+        let before = std::mem::take(&mut moved);
+        if move_together {
+            moved = moves.places(&known, &down, &before);
+        }
         for (flow, routed) in flows.iter().enumerate() {
+            if routed.failover == PortFailover::Together {
+                let (wanted, has_way) = at_places(&router, &moves, routed, &known, &moved);
+                let now = current[flow].as_ref().unwrap_or(routed.paths).ports();
+                let keeps = !has_way && wanted.as_ref().unwrap_or(routed.paths).ports() == now;
+                waits[flow] |= !has_way;
+                if wanted != current[flow] && !keeps {
+                    let paths = wanted.clone().unwrap_or_else(|| routed.paths.clone());
+                    list.changes.push(TimedChange { time_ps, change: NetworkChange::NewPaths { flow, paths } });
+                    current[flow] = wanted;
+                }
+                continue;
+            }
             let stays = current[flow].as_ref().is_none_or(|now| now.ports() == routed.paths.ports());
             let wanted = match around(&router, policy, (routed, turns[flow]), (&known, &down), stays) {
                 Ok(paths) => paths,
@@ -175,19 +180,52 @@ pub fn changes_of(
                 current[flow] = wanted;
             }
         }
+        let places = moved.differences(&before).into_iter();
+        list.changes.extend(
+            places.map(|(home, place)| TimedChange { time_ps, change: NetworkChange::MovePort { home, place } }),
+        );
     }
     list.without_way = (0..flows.len()).filter(|&flow| waits[flow]).collect();
     list.other_ports = (0..flows.len()).filter(|&flow| could_move[flow]).collect();
     list
 }
 
+/// Paths of a flow whose ends are where `moved` says, around the links `known`; `None`: its own. The flag says whether there are any: if not, the paths cross a
+/// link that is down.
+fn at_places(
+    router: &Router,
+    moves: &PortMoves<'_>,
+    flow: &RoutedFlow<'_>,
+    known: &BTreeSet<u32>,
+    moved: &MovedPorts,
+) -> (Option<FlowPaths>, bool) {
+    let home = flow.first.ports();
+    let (sends, answers) = (moved.place_of(home.0), moved.place_of(home.1));
+    if (sends, answers) == flow.paths.ports() && !crosses(flow.paths, known) {
+        return (None, true);
+    }
+    let between = |router: &Router| {
+        let found = match (sends, answers) == home {
+            true => moves.policy.paths(router, &flow.key, flow.lane),
+            false => moves.policy.paths(&router.between(sends, answers ^ 1), &flow.key, flow.lane),
+        };
+        found.ok().filter(|found| found.ports() == (sends, answers))
+    };
+    let are_linked = [sends, answers].iter().all(|port| !known.contains(&(port / 2)));
+    if are_linked && let Some(found) = between(router).filter(|found| !crosses(found, known)) {
+        return (Some(found), true);
+    }
+    let anyway = if (sends, answers) == home { Some(flow.first.clone()) } else { between(moves.whole) };
+    (anyway.filter(|paths| paths != flow.paths), false)
+}
+
 /// Gives each flow that begins after it has moved to other ports the paths that it has then, and takes the changes before from the list: such a flow has nothing
-/// to move. `starts_ps`: times in ps at which the flows begin.
+/// to move. `starts_ps`: times in ps at which the flows begin; those that are missing at the end are queue pairs of tasks, which begin with the experiment.
 pub fn begin_where_moved(starts_ps: &[u64], paths: &mut [FlowPaths], changes: &mut Vec<TimedChange>) {
     let mut moved: BTreeMap<usize, FlowPaths> = BTreeMap::new();
     for timed in changes.iter() {
         if let NetworkChange::NewPaths { flow, paths } = &timed.change
-            && timed.time_ps <= starts_ps[*flow]
+            && starts_ps.get(*flow).is_some_and(|&start_ps| timed.time_ps <= start_ps)
         {
             moved.insert(*flow, paths.clone());
         }
@@ -324,7 +362,7 @@ fn down_spans(n_links: usize, outages: &[Outage]) -> Vec<DownSpan> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::routing::Ecmp;
+    use crate::routing::{Ecmp, FlowKey};
     use crate::topology::parse_ns3;
 
     /// Hosts 0 and 1 at leaves 2 and 3, which spines 4 and 5 join.

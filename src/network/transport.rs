@@ -196,6 +196,9 @@ pub struct Transport {
     pub grade_packets: Option<u32>,
     /// Adaptive routing: whether a port gets packets in proportion to the number of paths that it leads to.
     pub weighs_ports: bool,
+    /// Adaptive routing: a pause of a queue pair at a switch beyond this ends its flowlet, whose packets all leave by one port, in ps. 0: each packet is routed by
+    /// itself.
+    pub flowlet_gap_ps: u64,
     /// Payload of a full data packet.
     pub payload: u32,
     /// Bytes of a data packet on the wire beside its payload.

@@ -21,7 +21,8 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     let own_rate = server.map_or(!config.values.given(KeyId::NvlinkGbps), |s| cluster.nvlink_bps == bps(s.inside_gbps));
     note(!own_rate, "NVLink rate");
     note(server.is_some_and(|s| topology.link_bps != bps(s.port_gbps())), "link rate");
-    let narrow = topology.oversubscription_milli > 1000 || topology.uplink_bps < topology.link_bps;
+    let narrow =
+        topology.oversubscription_milli > 1000 || topology.uplink_bps.min(topology.core_bps) < topology.link_bps;
     let shape = match &topology.kind {
         TopologyKind::Generated { shape, .. } => Some(shape),
         TopologyKind::File { .. } => None,
@@ -29,6 +30,8 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     note(narrow && !matches!(shape, Some(FabricShape::RailOnly(_))), "oversubscription");
     let delays = [
         KeyId::LinkDelayNs,
+        KeyId::UplinkDelayNs,
+        KeyId::CoreDelayNs,
         KeyId::SwitchLatencyNs,
         KeyId::StartOverheadNs,
         KeyId::WorkQueueLatencyNs,

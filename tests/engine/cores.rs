@@ -56,7 +56,7 @@ fn threads_agree(name: &str, t: &OwnedTables, threads: usize) -> u32 {
 #[test]
 fn threads_change_no_table_of_task_graphs() {
     let mut waited = 0;
-    for seed in [3_000, random::SELECTIVE, random::CHANGES, random::CLASSES, random::IMPAIRED]
+    for seed in [3_000, random::SELECTIVE, random::CHANGES, random::CLASSES, random::IMPAIRED, random::MOVING]
         .into_iter()
         .flat_map(|first| first..first + 12)
     {

@@ -198,6 +198,26 @@ fn engine_and_oracle_agree_on_mixed_entropies() {
     assert!(met.lost > 60 && met.recovered > 40 && met.cut > 10, "{met:?}");
 }
 
+/// Adaptive routing, with flowlets that end after gaps from less than a packet's time to more than a round trip.
+#[test]
+fn engine_and_oracle_agree_on_flowlets() {
+    let mut met = Reached::default();
+    let (mut as_packets, mut as_one) = (0, 0);
+    for seed in random::ADAPTIVE + 1_000..random::ADAPTIVE + 1_400 {
+        let mut case = random::case(seed);
+        case.transport.flowlet_gap_ps = [1, 40_000, 300_000, 1_500_000, 20_000_000][seed as usize % 5];
+        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
+        let seen = by_oracle(&case);
+        case.transport.flowlet_gap_ps = u64::MAX;
+        as_one += u32::from(by_oracle(&case) != seen);
+        case.transport.flowlet_gap_ps = 0;
+        as_packets += u32::from(by_oracle(&case) != seen);
+    }
+    println!("400 cases: {as_packets} end otherwise packet by packet, {as_one} if no flowlet ends; {met:?}");
+    assert!(as_packets > 100 && as_one > 130, "{as_packets} {as_one}");
+    assert!(met.paused > 20 && met.lost > 40 && met.outlived > 5, "{met:?}");
+}
+
 #[test]
 fn engine_and_oracle_agree_on_adaptive_routing() {
     let mut met = Reached::default();

@@ -3,13 +3,14 @@
 use crate::oracle::{Failure, LATE_PS, Opts, Order, Times, simulate_tasks};
 use crate::reached::{Credit, Reach, Reached};
 use crate::support;
-use crate::support::random::{ADAPTIVE, CHANGES, CLASSES, IMPAIRED, SELECTIVE, SLOW, SWIFT, UEC};
+use crate::support::random::{ADAPTIVE, CHANGES, CLASSES, IMPAIRED, MOVING, SELECTIVE, SLOW, SWIFT, UEC};
 use crate::support::tasks::TaskCase;
 use crate::support::{engine, graphs, random_tasks};
 use hyperfold_columns::{NEVER, status};
 use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_llm::workload::program::Dim;
 use hyperfold_llm::workload::tasks::{QueuePair, TaskGraph, Work};
+use hyperfold_network::changes::NetworkChange;
 use hyperfold_network::transport::{LossRecovery, PauseWatchdog};
 
 /// What can be compared of a run.
@@ -213,6 +214,37 @@ fn engine_and_oracle_agree_on_task_graphs_with_traffic_classes() {
     assert!(met.paused > 20 && met.lost > 40 && met.recovered > 20 && met.marked > 40, "{met:?}");
 }
 
+#[test]
+fn engine_and_oracle_agree_on_task_graphs_whose_ports_move() {
+    let mut met = Reached::default();
+    let (mut moving, mut back, mut matters, mut saved) = (0, 0, 0, 0);
+    for seed in MOVING..MOVING + 600 {
+        let mut case = random_tasks::case(seed);
+        let seen = compare(&case, &format!("seed {seed}"), &[1, 2 + seed % 2]);
+        met.note(reach(&case, &seen));
+        let moves = |change: &NetworkChange| matches!(change, NetworkChange::MovePort { .. });
+        if !case.case.changes.iter().any(|timed| moves(&timed.change)) {
+            continue;
+        }
+        moving += 1;
+        let returns =
+            |change: &NetworkChange| matches!(change, NetworkChange::MovePort { home, place } if home == place);
+        back += u32::from(case.case.changes.iter().any(|timed| returns(&timed.change)));
+        let paths = case.case.paths.clone();
+        case.case.changes.retain(|timed| match &timed.change {
+            NetworkChange::NewPaths { flow, paths: new } => new.ports() == paths[*flow].ports(),
+            change => !moves(change),
+        });
+        let staying = by_oracle(&case, "without moves");
+        matters += u32::from(staying != seen);
+        saved += u32::from(reach(&case, &seen).ended && !reach(&case, &staying).ended);
+    }
+    println!(
+        "600 graphs: {moving} with ports that move, {back} that come back, {matters} where it matters, {saved} that end by it alone: {met:?}"
+    );
+    assert!(moving > 150 && back > 80 && matters > 100 && saved > 20, "{moving} {back} {matters} {saved}");
+}
+
 /// Marking by averages of queues, and a watchdog that takes ordinary pauses for a deadlock.
 #[test]
 fn engine_and_oracle_agree_on_task_graphs_with_averages_of_queues_and_a_watchdog() {
@@ -316,10 +348,11 @@ fn soak_engine_and_oracle_agree_on_task_graphs() {
         compare_random(UEC + from, UEC + from + 500);
         compare_random(ADAPTIVE + from, ADAPTIVE + from + 500);
         compare_random(CLASSES + from, CLASSES + from + 500);
+        compare_random(MOVING + from, MOVING + from + 500);
         500
     });
     println!(
-        "{seeds} task graphs agree, as many with packets in any order, with links that fail, with slow links, with queues of ports, with adaptive routing, and with classes"
+        "{seeds} task graphs agree, as many with packets in any order, with links that fail, with slow links, with queues of ports, with adaptive routing, with classes, and with ports that move"
     );
 }
 

@@ -82,6 +82,17 @@ fn random_networks() {
 }
 
 #[test]
+fn flowlets() {
+    let kernels = Kernels::right();
+    for seed in random::ADAPTIVE + 1_000..random::ADAPTIVE + 1_040 {
+        let mut case = random::case(seed);
+        case.transport.flowlet_gap_ps = [1, 40_000, 300_000, 20_000_000][seed as usize % 4];
+        let mut t = support::engine::tables(&case, BuildOptions::default()).tables;
+        parity(kernels, &format!("random case {seed} with flowlets"), &mut t, 150);
+    }
+}
+
+#[test]
 fn task_graphs() {
     let kernels = Kernels::right();
     for seed in (0..50)
@@ -92,6 +103,7 @@ fn task_graphs() {
         .chain(random::ADAPTIVE..random::ADAPTIVE + 24)
         .chain(random::CLASSES..random::CLASSES + 24)
         .chain(random::IMPAIRED..random::IMPAIRED + 24)
+        .chain(random::MOVING..random::MOVING + 48)
     {
         let g = gpu_graphs::case(seed);
         let options = BuildOptions { exp_id: seed as u32, rtt_cap: 4 * (seed as u32 % 3), ..Default::default() };

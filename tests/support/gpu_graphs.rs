@@ -9,7 +9,7 @@ use hyperfold_llm::workload::program::Dim;
 use hyperfold_llm::workload::tasks::{Edge, EdgeMoment, QueuePair, Target, TaskGraph, Work};
 use hyperfold_network::transport::Cc;
 
-use super::random::{self, CHANGES, CONTROLS, Rng, SELECTIVE, SLOW, SWIFT};
+use super::random::{self, CHANGES, CONTROLS, MOVING, Rng, SELECTIVE, SLOW, SWIFT, WATCHED};
 use super::random_changes;
 use super::{Case, engine};
 
@@ -75,6 +75,9 @@ pub fn case_of(seed: u64, cc: Cc, shape: usize) -> Graph {
     case.changes.clear();
     if (CHANGES..SLOW).contains(&seed) {
         random_changes::break_links(&mut rng, &mut case);
+    }
+    if (MOVING..WATCHED).contains(&seed) {
+        random_changes::break_ports(&mut rng, &mut case, first_qp);
     }
     let release_ps = rng.pick(&[300_000, US, 5 * US]);
     let fresh_qp = rng.chance(50);

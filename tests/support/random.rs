@@ -139,7 +139,8 @@ pub fn case_of(first_seed: u64, cc: Cc) -> Case {
     }
     let mut case = Case { network, flows, paths, transport, rtt, changes: Vec::new() };
     if is_moving {
-        break_ports(&mut rng, &mut case);
+        let n_flows = case.flows.len();
+        break_ports(&mut rng, &mut case, n_flows);
     } else if (CHANGES..SLOW).contains(&seed) || seed >= SLOW && rng.chance(20) {
         break_links(&mut rng, &mut case);
     }
@@ -586,6 +587,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         recycles_paths: false,
         grade_packets: None,
         weighs_ports: false,
+        flowlet_gap_ps: 0,
         psn_range: 0,
         packet_threshold: 0,
         cnp_interval_ps: rng.pick(&[0, 0, 4_000_000, 50_000_000]),

@@ -79,7 +79,8 @@ pub fn impair_links(rng: &mut Rng, case: &mut Case) {
 
 /// Makes links fail, some of them for good, and lets routing react after a while.
 pub fn break_links(rng: &mut Rng, case: &mut Case) {
-    break_some(rng, case, PortFailover::Off, &[]);
+    let failover = vec![PortFailover::Off; case.flows.len()];
+    break_some(rng, case, &failover, &[]);
 }
 
 /// Links most hosts to a second switch.
@@ -99,8 +100,9 @@ pub fn second_ports(rng: &mut Rng, network: &mut Network, clock_ps: u64) {
     }
 }
 
-/// Makes links fail, most of them those of hosts with two ports, and lets flows move to other ports. Credit does not move.
-pub fn break_ports(rng: &mut Rng, case: &mut Case) {
+/// Makes links fail, most of them those of hosts with two ports, and lets flows move to other ports, those from `first_qp` on with all of their port. Credit does
+/// not move.
+pub fn break_ports(rng: &mut Rng, case: &mut Case, first_qp: usize) {
     let net = &case.network;
     let ports = |host: NodeIdx| (0u32..).zip(&net.links).filter(move |(_, l)| l.a == host || l.b == host);
     let of_hosts: Vec<u32> = net
@@ -109,14 +111,19 @@ pub fn break_ports(rng: &mut Rng, case: &mut Case) {
         .filter(|&&host| ports(host).count() > 1)
         .flat_map(|&host| ports(host).map(|(i, _)| i))
         .collect();
-    let failover = if case.transport.credit.is_none() { PortFailover::On } else { PortFailover::Off };
-    break_some(rng, case, failover, &of_hosts);
-    let starts_ps: Vec<u64> = case.flows.iter().map(|flow| flow.start_ps).collect();
+    let failover = |flow: usize| match (case.transport.credit.is_none(), flow < first_qp) {
+        (false, _) => PortFailover::Off,
+        (true, true) => PortFailover::On,
+        (true, false) => PortFailover::Together,
+    };
+    let failover: Vec<PortFailover> = (0..case.flows.len()).map(failover).collect();
+    break_some(rng, case, &failover, &of_hosts);
+    let starts_ps: Vec<u64> = case.flows.iter().take(first_qp).map(|flow| flow.start_ps).collect();
     begin_where_moved(&starts_ps, &mut case.paths, &mut case.changes);
 }
 
 /// Makes links fail, those of `often` more often than others.
-fn break_some(rng: &mut Rng, case: &mut Case, failover: PortFailover, often: &[u32]) {
+fn break_some(rng: &mut Rng, case: &mut Case, failover: &[PortFailover], often: &[u32]) {
     let links = case.network.links.len() as u64;
     let link = |rng: &mut Rng| match often.is_empty() || rng.chance(30) {
         true => rng.range(0, links - 1) as u32,
@@ -142,7 +149,14 @@ fn break_some(rng: &mut Rng, case: &mut Case, failover: PortFailover, often: &[u
         .flows
         .iter()
         .zip(&case.paths)
-        .map(|(flow, paths)| RoutedFlow { key: FlowKey::from(flow), lane: None, paths, first: paths, failover })
+        .zip(failover)
+        .map(|((flow, paths), &failover)| RoutedFlow {
+            key: FlowKey::from(flow),
+            lane: None,
+            paths,
+            first: paths,
+            failover,
+        })
         .collect();
     let seed = rng.next() as u32;
     let policy: Box<dyn RoutingPolicy> =

@@ -8,12 +8,14 @@ use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
-use super::random::{self, ADAPTIVE, CHANGES, CLASSES, CONTROLS, IMPAIRED, Rng, SELECTIVE, SLOW, SWIFT, UEC};
+use super::random::{
+    self, ADAPTIVE, CHANGES, CLASSES, CONTROLS, IMPAIRED, MOVING, Rng, SELECTIVE, SLOW, SWIFT, UEC, WATCHED,
+};
 use super::random_changes;
 use super::tasks::{TaskCase, queue_pair};
 
 /// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it. From [`CHANGES`] on links fail; from [`SLOW`] on some are slow, and a few fail. From [`CLASSES`] on there are traffic classes; from
-/// [`IMPAIRED`] on rates change and links lose packets.
+/// [`IMPAIRED`] on rates change and links lose packets; from [`MOVING`] on ports fail and move instead.
 pub fn case(first_seed: u64) -> TaskCase {
     let cc = match first_seed {
         ..SWIFT => [Cc::None, Cc::Dcqcn, Cc::Hpcc, Cc::Timely, Cc::Dctcp][(first_seed % 5) as usize],
@@ -21,7 +23,8 @@ pub fn case(first_seed: u64) -> TaskCase {
         _ => CONTROLS[(first_seed % 6) as usize],
     };
     let mut rng = Rng::new(first_seed ^ 0x7461_736b);
-    // What else a case with impaired links has.
+    // What else a case with impaired links, or with ports that move, has.
+    let is_moving = (MOVING..WATCHED).contains(&first_seed);
     let is_impaired = first_seed >= IMPAIRED;
     let seed = if is_impaired { rng.pick(&[0, SELECTIVE, UEC, ADAPTIVE, CLASSES]) } else { first_seed };
     let clock_ps = rng.pick(&[1, 1000]);
@@ -29,7 +32,9 @@ pub fn case(first_seed: u64) -> TaskCase {
         ADAPTIVE..CLASSES => random::several_ways(&mut rng, clock_ps),
         _ => random::network(&mut rng, clock_ps),
     };
-    if rng.chance(25) {
+    if is_moving {
+        random_changes::second_ports(&mut rng, &mut network, clock_ps);
+    } else if rng.chance(25) {
         second_nics(&mut rng, &mut network);
     }
     if (SLOW..UEC).contains(&seed) || seed >= UEC && rng.chance(30) {
@@ -90,10 +95,12 @@ pub fn case(first_seed: u64) -> TaskCase {
     .make();
     let release_ps = rng.pick(&[200_000, 1_000_000, 333_333]);
     let fresh_qp = rng.chance(40);
-    if (CHANGES..SLOW).contains(&seed) || seed >= SLOW && rng.chance(20) {
+    if is_moving {
+        random_changes::break_ports(&mut rng, &mut case, first_qp);
+    } else if (CHANGES..SLOW).contains(&seed) || seed >= SLOW && rng.chance(20) {
         random_changes::break_links(&mut rng, &mut case);
     }
-    if is_impaired {
+    if is_impaired && !is_moving {
         random_changes::impair_links(&mut rng, &mut case);
     }
     TaskCase { case, graph, first_qp, release_ps, fresh_qp }

@@ -449,6 +449,7 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
                     "lossy-links",
                     "ultra-ethernet",
                     "weighed-ports",
+                    "flowlets",
                 ];
                 let traffic = of_traffic.iter().any(|part| name.contains(part));
                 let jobs = matches!(

@@ -22,8 +22,11 @@ fn flat(hosts: u32) -> Fabric {
         nic_ports: 1,
         link_bps: bps,
         uplink_bps: bps,
+        core_bps: bps,
         global_bps: bps,
         link_delay_ps: PS_PER_US,
+        uplink_delay_ps: PS_PER_US,
+        core_delay_ps: PS_PER_US,
         global_delay_ps: PS_PER_US,
         switch_latency_ps: 0,
         nvlink: None,
@@ -40,6 +43,8 @@ fn simai(gpus: u32, nic_ports: u32, link_gbps: u64) -> Fabric {
         link_bps: link_gbps * BPS_PER_GBPS,
         uplink_bps: 400 * BPS_PER_GBPS,
         link_delay_ps: delay,
+        uplink_delay_ps: delay,
+        core_delay_ps: delay,
         global_delay_ps: delay,
         ..flat(gpus)
     }

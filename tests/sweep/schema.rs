@@ -257,7 +257,7 @@ fn editors_find_meaning_unit_and_default() {
     let schema: Json = serde_json::from_str(&json_schema(SchemaOf::Sweep)).unwrap();
     let rate = &schema["$defs"]["key.topology.link_delay_ns"];
     assert_eq!(rate["default"], 1000.0);
-    assert_eq!(rate["description"], "propagation delay of a link, one way. Unit: nanoseconds.");
+    assert_eq!(rate["description"], "propagation delay of a link of a host, one way. Unit: nanoseconds.");
     let gpus = &schema["$defs"]["key.cluster.gpus"]["description"];
     assert!(
         gpus.as_str().unwrap().contains("Default: what the workload or the topology file needs, else 128."),

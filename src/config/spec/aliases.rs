@@ -20,10 +20,10 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
         "bandwidth bw bandwidth_gbps link_bandwidth link_rate link_speed rate speed gbps link_bw nic_gbps \
          nic_rate host_gbps link_capacity capacity",
     ),
-    (
-        "topology.uplink_gbps",
-        "uplink_bandwidth uplink_rate core_bandwidth core_gbps spine_gbps fabric_gbps uplink_speed uplink",
-    ),
+    ("topology.uplink_gbps", "uplink_bandwidth uplink_rate spine_gbps fabric_gbps uplink_speed uplink"),
+    ("topology.core_gbps", "core_bandwidth core_rate core_speed"),
+    ("topology.uplink_delay_ns", "uplink_delay uplink_latency spine_delay spine_delay_ns fabric_delay"),
+    ("topology.core_delay_ns", "core_delay core_latency"),
     (
         "topology.link_delay_ns",
         "latency delay link_latency link_delay latency_ns link_latency_ns delay_ns propagation_delay \

@@ -163,7 +163,8 @@ const OF_PACKETS: [&str; 2] = ["workload", "job"];
 /// Sections that `fidelity.mode = "job"` reads only if it simulates iterations.
 const OF_ITERATIONS: [&str; 3] = ["routing", "transport", "fidelity"];
 /// Keys of other sections that `fidelity.mode = "job"` reads only if it simulates iterations.
-const OF_ITERATIONS_TOO: [KeyId; 3] = [KeyId::LinkDelayNs, KeyId::SwitchLatencyNs, KeyId::BufferMib];
+const OF_ITERATIONS_TOO: [KeyId; 5] =
+    [KeyId::LinkDelayNs, KeyId::UplinkDelayNs, KeyId::CoreDelayNs, KeyId::SwitchLatencyNs, KeyId::BufferMib];
 /// Keys of other sections that `fidelity.mode = "job"` does not read.
 const OF_PACKETS_TOO: [KeyId; 26] = [
     KeyId::Outages,

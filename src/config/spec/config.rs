@@ -108,6 +108,9 @@ impl Config {
                 link_bps: scaled(v.float(KeyId::LinkGbps), BPS_PER_GBPS as f64),
                 uplink_bps: scaled(v.float(KeyId::UplinkGbps), BPS_PER_GBPS as f64),
                 global_bps: scaled(v.float(KeyId::GlobalGbps), BPS_PER_GBPS as f64),
+                core_bps: scaled(v.float(KeyId::CoreGbps), BPS_PER_GBPS as f64),
+                uplink_delay_ps: scaled(v.float(KeyId::UplinkDelayNs), PS_PER_NS as f64),
+                core_delay_ps: scaled(v.float(KeyId::CoreDelayNs), PS_PER_NS as f64),
                 link_delay_ps: scaled(v.float(KeyId::LinkDelayNs), PS_PER_NS as f64),
                 global_delay_ps: scaled(v.float(KeyId::GlobalDelayNs), PS_PER_NS as f64),
                 switch_latency_ps: scaled(v.float(KeyId::SwitchLatencyNs), PS_PER_NS as f64),
@@ -125,6 +128,7 @@ impl Config {
                 policy,
                 seed: v.int(KeyId::RoutingSeed) as u32,
                 reroute_ps: scaled(v.float(KeyId::RerouteUs), 1e3 * PS_PER_NS as f64),
+                flowlet_gap_ps: scaled(v.float(KeyId::FlowletGapUs), 1e3 * PS_PER_NS as f64),
                 port_failover: v.bool(KeyId::PortFailover),
             },
             workload: match v.jobs() {

@@ -87,8 +87,17 @@ pub(super) fn uplink_gbps(v: &Values) -> Value {
 pub(super) fn global_gbps(v: &Values) -> Value {
     v.get(KeyId::UplinkGbps).clone()
 }
-pub(super) fn global_delay_ns(v: &Values) -> Value {
+pub(super) fn core_gbps(v: &Values) -> Value {
+    v.get(KeyId::UplinkGbps).clone()
+}
+pub(super) fn uplink_delay_ns(v: &Values) -> Value {
     v.get(KeyId::LinkDelayNs).clone()
+}
+pub(super) fn core_delay_ns(v: &Values) -> Value {
+    v.get(KeyId::UplinkDelayNs).clone()
+}
+pub(super) fn global_delay_ns(v: &Values) -> Value {
+    v.get(KeyId::UplinkDelayNs).clone()
 }
 
 /// GPUs that the workload needs, in whole servers. Unset if a file decides.

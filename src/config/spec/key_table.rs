@@ -40,7 +40,12 @@ macro_rules! for_each_key {
             TopologyFormat "topology.format" one_of(&["ns3", "simai", "htsim", "infragraph"], &[]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
             LinkGbps "topology.link_gbps" LINK_GBPS, D::Derived(derive::link_gbps, "the server's, else 400"), generated, "rate of links between hosts and switches";
             UplinkGbps "topology.uplink_gbps" LINK_GBPS, D::Derived(derive::uplink_gbps, "link_gbps"), |v| generated(v) && !topology(v, "rail-only"), "rate of links between switches";
-            LinkDelayNs "topology.link_delay_ns" stepped(0.001, 1e9, 0.001), D::Float(1000.0), generated, "propagation delay of a link, one way";
+            CoreGbps "topology.core_gbps" LINK_GBPS, D::Derived(derive::core_gbps, "uplink_gbps"), three_tiers, "rate of links to the third tier";
+            LinkDelayNs "topology.link_delay_ns" stepped(0.001, 1e9, 0.001), D::Float(1000.0), generated, "propagation delay of a link of a host, one way";
+            UplinkDelayNs "topology.uplink_delay_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::uplink_delay_ns, "link_delay_ns"),
+                |v| generated(v) && !topology(v, "rail-only"), "propagation delay of a link between switches, one way; 5 a metre of fibre";
+            CoreDelayNs "topology.core_delay_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::core_delay_ns, "uplink_delay_ns"), three_tiers,
+                "propagation delay of a link to the third tier, one way";
             SwitchLatencyNs "topology.switch_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), generated, "added to the delay of links into a switch";
             Oversubscription "topology.oversubscription" stepped(0.001, 1000.0, 0.001), D::Float(1.0),
                 oversubscribed, "rate into a leaf from hosts over its rate to the tier above";
@@ -72,7 +77,7 @@ macro_rules! for_each_key {
             GlobalLinks "topology.global_links" int(0, 65536), D::Int(0), dragonflies,
                 "links to other groups of one router of a dragonfly, or one spine of a dragonfly-plus; 0: chosen by balance";
             GlobalGbps "topology.global_gbps" LINK_GBPS, D::Derived(derive::global_gbps, "uplink_gbps"), dragonflies, "rate of links between groups";
-            GlobalDelayNs "topology.global_delay_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::global_delay_ns, "link_delay_ns"), dragonflies,
+            GlobalDelayNs "topology.global_delay_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::global_delay_ns, "uplink_delay_ns"), dragonflies,
                 "propagation delay of a link between groups, one way";
             SlimFlyQ "topology.q" int(0, 251), D::Int(0), |v| topology(v, "slim-fly"), "prime that decides the size of a slim fly, 2 q^2 routers; 0: the least that fits the GPUs";
             Dims "topology.dims" KeyKind::TextOrList, D::None("chosen, nearly cubic"), grid, "switches along each dimension: \"8x8x4\" or [8, 8, 4]";
@@ -96,6 +101,8 @@ macro_rules! for_each_key {
                 "with adaptive: full packets of queue by which a port's grade rises (our choice); a switch draws among the ports of the lowest grade";
             WeighPorts "routing.weigh_ports" KeyKind::Bool, D::Bool(false), |v| packets(v) && v.is(KeyId::Policy, "adaptive"),
                 "with adaptive: where ports differ in how many paths lie behind them, each gets packets in proportion to that";
+            FlowletGapUs "routing.flowlet_gap_us" stepped(0.0, 1e9, 0.000_001), D::Float(0.0), |v| packets(v) && v.is(KeyId::Policy, "adaptive"),
+                "with adaptive: packets of a queue pair that follow each other within this time at a switch leave by one port (flowlets); 0: each packet by itself";
             PortFailover "routing.port_failover" KeyKind::Bool, D::Derived(derive::two_leaves_a_nic, "true in an hpn or dcn-plus network"), has_outages,
                 "flows of a port that is cut off take another port of their NIC, and return when a path is back; needs NICs with several ports (cluster.nic_ports)";
             RerouteUs "routing.reroute_us" stepped(0.0, 1e9, 0.000_001), D::Float(1000.0), has_outages,

@@ -57,10 +57,16 @@ pub struct TopologySection {
     pub link_bps: u64,
     /// Rate of links between switches.
     pub uplink_bps: u64,
+    /// Rate of links to the third tier.
+    pub core_bps: u64,
     /// Rate of links between groups of a dragonfly.
     pub global_bps: u64,
-    /// Propagation delay of a link, one way.
+    /// Propagation delay of a link of a host, one way.
     pub link_delay_ps: u64,
+    /// Propagation delay of a link between switches, one way.
+    pub uplink_delay_ps: u64,
+    /// Propagation delay of a link to the third tier, one way.
+    pub core_delay_ps: u64,
     /// Propagation delay of a link between groups of a dragonfly, one way.
     pub global_delay_ps: u64,
     /// Latency of a switch.
@@ -128,6 +134,8 @@ pub struct Routing {
     pub reroute_ps: u64,
     /// Whether flows of a port that is cut off move to another port of their NIC.
     pub port_failover: bool,
+    /// Adaptive routing: pause of a queue pair at a switch that ends its flowlet; 0: each packet is routed by itself.
+    pub flowlet_gap_ps: u64,
 }
 
 /// How packets choose among shortest paths.

@@ -85,6 +85,7 @@ impl Config {
             recycles_paths: false,
             grade_packets: None,
             weighs_ports: false,
+            flowlet_gap_ps: 0,
             payload,
             data_overhead,
             ack_bytes,

@@ -140,6 +140,10 @@ fn rules(e: &Exp) -> Exp {
         average_first: 0,
         average_weight: 0,
         pad0: 0,
+        // Experiments with adaptive routing are not folded.
+        flowlet_gap: 0,
+        flowlet_first: 0,
+        pad1: 0,
     }
 }
 

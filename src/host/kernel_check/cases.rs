@@ -214,7 +214,7 @@ fn in_any_order(mut draft: Draft) -> Draft {
 
 /// Cases of parts of the kernels that few experiments need. Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again or mixed, drops
 /// without trimming, messages of a task graph, and receiver credit with and without a window. Ports with queues of their own under another congestion control.
-/// Adaptive routing with a shared buffer, with pauses, and with queues of ports. Traffic classes. Links that lose
+/// Adaptive routing with a shared buffer, with pauses, with queues of ports, and by flowlets. Traffic classes. Links that lose
 /// packets, and a flow that moves to another NIC. A watchdog of pauses. Averages of queues.
 pub fn rare() -> Vec<KernelCase> {
     let mut drafts = ultra_ethernet(Cc::Nscc);
@@ -222,6 +222,7 @@ pub fn rare() -> Vec<KernelCase> {
     drafts.extend([with_credit(trims(Cc::Nscc)), trims(Cc::Nscc).resumed_after(60), port_queues(losses(Cc::Dcqcn))]);
     drafts.extend([any_order(Cc::Swift), pauses(Cc::Dcqcn)].map(adaptive));
     drafts.push(weighed(adaptive(pauses(Cc::Dcqcn))));
+    drafts.push(in_flowlets(adaptive(any_order(Cc::Dcqcn))));
     drafts.extend([pauses(Cc::Dcqcn), pauses(Cc::Hpcc), any_order(Cc::Swift)].map(classed));
     drafts.push(lossy_links(any_order(Cc::Dcqcn)));
     drafts.push(watched(pauses(Cc::None)));
@@ -248,7 +249,7 @@ pub fn of(parts: KernelParts) -> Vec<KernelCase> {
 /// Cases of every kind, each under every congestion control.
 fn kinds_of_cases() -> Vec<(String, Draft)> {
     let mut drafts: Vec<(String, Draft)> = Vec::new();
-    let kinds: [(&str, CaseOfControl); 16] = [
+    let kinds: [(&str, CaseOfControl); 17] = [
         ("marks", marks),
         ("losses", losses),
         ("pauses", pauses),
@@ -260,6 +261,7 @@ fn kinds_of_cases() -> Vec<(String, Draft)> {
         ("adaptive routing", |cc| adaptive(pauses(cc))),
         ("weighed ports", |cc| weighed(adaptive(pauses(cc)))),
         ("adaptive routing in any order", |cc| adaptive(any_order(cc))),
+        ("flowlets", |cc| in_flowlets(adaptive(any_order(cc)))),
         ("classes", |cc| classed(pauses(cc))),
         ("classes in any order", |cc| classed(any_order(cc))),
         ("links that lose packets", |cc| lossy_links(any_order(cc))),
@@ -363,6 +365,13 @@ fn lossy_links(mut draft: Draft) -> Draft {
     case.changes
         .push(TimedChange { time_ps: 8_000_000, change: NetworkChange::NewPaths { flow: moving, paths: moved } });
     draft.name += ", links that lose packets, a flow that moves";
+    draft
+}
+
+/// A case of adaptive routing by flowlets.
+fn in_flowlets(mut draft: Draft) -> Draft {
+    draft.case.transport.flowlet_gap_ps = US / 2;
+    draft.name += ", in flowlets";
     draft
 }
 

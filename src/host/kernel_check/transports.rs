@@ -30,6 +30,7 @@ pub fn transport(cc: Cc) -> Transport {
         recycles_paths: false,
         grade_packets: None,
         weighs_ports: false,
+        flowlet_gap_ps: 0,
         psn_range: 0,
         packet_threshold: 0,
         cnp_interval_ps: 0,

@@ -3,6 +3,7 @@
 pub(crate) mod error;
 pub(crate) mod experiment;
 pub(crate) mod host_memory;
+mod inside_servers;
 pub(crate) mod links;
 pub(crate) mod marking;
 pub(crate) mod memory_refusal;

@@ -55,7 +55,10 @@ pub(crate) fn network(
         link_bps: t.link_bps,
         uplink_bps: t.uplink_bps,
         global_bps: t.global_bps,
+        core_bps: t.core_bps,
         link_delay_ps: t.link_delay_ps,
+        uplink_delay_ps: t.uplink_delay_ps,
+        core_delay_ps: t.core_delay_ps,
         global_delay_ps: t.global_delay_ps,
         switch_latency_ps: t.switch_latency_ps,
         nvlink: (c.nvlink_bps > 0).then_some(NvLink {

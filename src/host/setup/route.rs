@@ -9,15 +9,13 @@ use std::sync::Arc;
 
 use crate::cost::Bill;
 use hyperfold_base::budget;
-use hyperfold_config::spec::{
-    self, Analytic, Config, Conflict, KeyId, PolicyChoice, ProgramFormat, TopologyKind, WorkloadSection,
-};
+use hyperfold_config::spec::{self, Config, Conflict, KeyId, PolicyChoice, WorkloadSection};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::changes::{TimedChange, begin_where_moved, crosses, failed_before};
 use hyperfold_network::routing::{
     FlowPaths, PayloadClock, RouteFile, Router, RoutingPolicy, flow_rtt_window, global_rtt_window, is_intra_server,
 };
-use hyperfold_network::topology::{ArcIdx, Network, NodeKind, text};
+use hyperfold_network::topology::{ArcIdx, Network, text};
 use hyperfold_network::transport::{Cc, LARGEST_CREDIT, LossRecovery, RttWindow, Transport, psn_range};
 
 use crate::estimates::worked_out::{RanksWithTasks, WorkedOut};
@@ -28,6 +26,7 @@ use crate::programs::serving;
 use crate::programs::traffic::{check_classes, few_enough, flows, queue_pairs};
 use crate::programs::training::TrainingSetup;
 use crate::setup::error::PrepareError;
+use crate::setup::inside_servers;
 use crate::setup::links::impairments::{Impairments, impairment_notes, impairments};
 use crate::setup::links::outages::{CrossingFlows, network_changes, outages};
 use crate::setup::marking;
@@ -162,6 +161,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     transport.recycles_paths = policy.recycles();
     transport.grade_packets = policy.is_adaptive().then(|| config.values.int(KeyId::GradePackets) as u32);
     transport.weighs_ports = policy.is_adaptive() && config.values.bool(KeyId::WeighPorts);
+    transport.flowlet_gap_ps = if policy.is_adaptive() { config.routing.flowlet_gap_ps } else { 0 };
     let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
     let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());
     let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());
@@ -176,7 +176,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         if is_intra_server(&network, flow) {
             packet_of.push(None);
         } else {
-            let mut own = match inside_path(&network, flow) {
+            let mut own = match inside_servers::path(&network, flow) {
                 Some(paths) => paths,
                 // Queue pairs of a connection take the links of their NICs in turn.
                 None => router.paths_from(flow, &*policy, qp.map(|qp| qp.lane))?,
@@ -216,9 +216,10 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         policy: &*policy,
         first_qp_id,
     };
-    let mut changes = network_changes(config, &network, &outages, &crossing, &transport, &mut notes)?;
+    let mut changes = network_changes(config, &network, &outages, &crossing, &transport, &mut notes);
     if !config.is_flow_level() {
-        let starts_ps: Vec<u64> = packet_flows.iter().map(|flow| flow.start_ps).collect();
+        let alone = packet_flows.iter().take_while(|flow| flow.id < first_qp_id);
+        let starts_ps: Vec<u64> = alone.map(|flow| flow.start_ps).collect();
         begin_where_moved(&starts_ps, &mut paths, &mut changes);
     }
     if !packet_flows.is_empty() {
@@ -236,7 +237,13 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         notes.extend(lost_credit(config, &transport, &network));
         notes.extend(coarse_grades(&transport, &network));
     }
-    notes.extend(inside_servers(config, &network, job.is_some() || !flows.is_empty(), packet_flows.is_empty()));
+    notes.extend(inside_servers::shared_nvlink(&network, flows.iter().take_while(|flow| flow.id < first_qp_id)));
+    notes.extend(inside_servers::surprises(
+        config,
+        &network,
+        job.is_some() || !flows.is_empty(),
+        packet_flows.is_empty(),
+    ));
     Ok(Routed {
         config: applied,
         network,
@@ -311,54 +318,6 @@ fn several_paths(config: &Config, paths: &[FlowPaths]) -> Vec<String> {
         ));
     }
     notes
-}
-
-/// Returns a note if it may surprise that traffic stays inside servers, as the user did not choose their size.
-fn inside_servers(config: &Config, network: &Network, sends: bool, no_packets: bool) -> Option<String> {
-    let per_server = config.cluster.gpus_per_server;
-    if per_server < 2 || !sends || config.values.given(KeyId::GpusPerServer) {
-        return None;
-    }
-    let hosts = match &config.workload {
-        WorkloadSection::Program(p) => {
-            matches!(p.source, spec::Source::File { format: ProgramFormat::Htsim | ProgramFormat::Goal, .. })
-        }
-        WorkloadSection::Flows { .. } => true,
-        WorkloadSection::Traffic { .. } | WorkloadSection::Jobs | WorkloadSection::Cluster(_) => false,
-    };
-    let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
-    let closed_form = |workload: &WorkloadSection| matches!(workload, WorkloadSection::Program(p) if p.communication.analytic == Analytic::ALL);
-    let jobs_closed_form =
-        config.jobs.as_ref().is_some_and(|jobs| jobs.jobs.iter().all(|job| closed_form(&job.workload)));
-    let all_closed_form = closed_form(&config.workload) || jobs_closed_form;
-    if hosts && generated {
-        Some(format!(
-            "ranks of this file share servers of {per_server} (cluster.gpus_per_server): what they send inside a server crosses no network; cluster.gpus_per_server = 1 gives each rank a server of its own"
-        ))
-    } else if no_packets && !all_closed_form && network.ranks.len() > 1 {
-        Some(format!(
-            "no packet crosses the network: all that is sent stays inside servers of {per_server} (cluster.gpus_per_server)"
-        ))
-    } else {
-        None
-    }
-}
-
-/// Returns the path over the server's own switch if NVLink carries packets. Two switches may join two GPUs equally well, so routing alone would not choose it.
-fn inside_path(net: &Network, flow: &Flow) -> Option<FlowPaths> {
-    let (a, b) = (net.host_of(flow.src_rank)?, net.host_of(flow.dst_rank)?);
-    let server = net.nodes[a as usize].server;
-    if a == b || net.nodes[b as usize].server != server || server == u32::MAX {
-        return None;
-    }
-    // Only a server's own switch has the server's number.
-    let link_of = |host: u32| {
-        net.links.iter().rposition(|l| {
-            l.a == host && net.nodes[l.b as usize].kind == NodeKind::Switch && net.nodes[l.b as usize].server == server
-        })
-    };
-    let (up, down) = (2 * link_of(a)? as ArcIdx, 2 * link_of(b)? as ArcIdx);
-    Some(FlowPaths { data: vec![vec![up, down ^ 1]], ack: vec![vec![down, up ^ 1]] })
 }
 
 /// Returns the rate of the first host's first link that packets cross.

@@ -67,7 +67,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     t.exps.push(header(case, &rates, step));
     nics(&mut t, case, &ends);
     switches(&mut t, case, &ends, &rates)?;
-    let mut choices = PathChoices::new(case.transport.weighs_ports);
+    let mut choices = PathChoices::new(case.transport.weighs_ports, case.transport.flowlet_gap_ps > 0);
     let moves = moves_to(case, &ends);
     let flow_rows = flows(&mut t, case, &ends, &moves, &mut choices)?;
     if let Some(g) = case.graph {
@@ -121,6 +121,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     changes(&mut t, case, &ends, &mut choices, &flow_rows, &rates);
     let words_before = t.shared.len();
     averages(&mut t, tr);
+    flowlets(&mut t, &choices, tr);
     watchdog(&mut t, tr);
     lengths(&mut t)?;
     debug_assert!(!t.changes.has_losses || words_before == t.exps[0].loss_words(LinkEndIdx::new(n_ends)));
@@ -186,6 +187,16 @@ fn averages(t: &mut OwnedTables, tr: &Transport) {
     budget::announce_rows::<u32>("averages of queues (transport.ecn_average_weight)", words as u64);
     (t.exps[0].average_first, t.exps[0].average_weight) = (t.shared.len() as u32, tr.ecn_average_weight);
     t.shared.resize(t.shared.len() + words, 0);
+}
+
+/// Adds the shared words about flowlets where switches route by them.
+fn flowlets(t: &mut OwnedTables, choices: &PathChoices, tr: &Transport) {
+    let words = choices.flowlet_words();
+    if words > 0 {
+        budget::announce_rows::<u32>("flowlets (routing.flowlet_gap_us)", words as u64);
+        (t.exps[0].flowlet_first, t.exps[0].flowlet_gap) = (t.shared.len() as u32, tr.flowlet_gap_ps);
+        t.shared.resize(t.shared.len() + words, 0);
+    }
 }
 
 /// Adds the shared words about pauses where switches watch them. They come last.
@@ -405,7 +416,7 @@ fn flows(
             owner.next_start = f.start_ps;
         }
         owner.flow_n += 1;
-        let span = add_data_paths(t, &p.data, ends, choices);
+        let span = add_data_paths(t, (FlowIdx::new(row), &p.data), ends, choices);
         t.flow_tx.push(FlowTx {
             size: f.bytes,
             path_first: span.first,

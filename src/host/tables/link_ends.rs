@@ -2,7 +2,7 @@
 //!
 //! Layer: host.
 
-use hyperfold_columns::{LinkEndIdx, NicIdx, OwnedTables, PathSpan, PortIdx, mode};
+use hyperfold_columns::{FlowIdx, LinkEndIdx, NicIdx, OwnedTables, PathSpan, PortIdx, mode};
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind};
 
 use crate::tables::packet_case::GraphCase;
@@ -78,10 +78,10 @@ pub(super) fn owners(net: &Network, ends: &Ends) -> Vec<NicIdx> {
     hosts.map(|host| first[host as usize]).collect()
 }
 
-/// Appends the paths of data: as lists, or where switches choose as a graph of choices.
+/// Appends the paths of data of the flow in row `flow`: as lists, or where switches choose as a graph of choices.
 pub(super) fn add_data_paths(
     t: &mut OwnedTables,
-    paths: &[Vec<ArcIdx>],
+    (flow, paths): (FlowIdx, &[Vec<ArcIdx>]),
     ends: &Ends,
     choices: &mut PathChoices,
 ) -> PathSpan {
@@ -89,7 +89,7 @@ pub(super) fn add_data_paths(
         return add_paths(t, paths, ends);
     }
     let ports: Vec<Vec<PortIdx>> = paths.iter().map(|path| egress_ports(path, ends).collect()).collect();
-    let first = choices.add(t, &ports);
+    let first = choices.add(t, flow, &ports);
     PathSpan {
         first,
         len: ports.first().map_or(0, |path| path.len() as u32),

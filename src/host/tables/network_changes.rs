@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use hyperfold_base::budget;
 use hyperfold_base::units::{BPS_PER_MBPS, tx_ps};
-use hyperfold_columns::{FlowIdx, LOSS_WORDS, OwnedTables, RateColumns, TableChange, loss};
+use hyperfold_columns::{FlowIdx, LOSS_WORDS, NicIdx, OwnedTables, RateColumns, TableChange, loss};
 use hyperfold_network::changes::{NetworkChange, TimedChange};
 use hyperfold_network::topology::ArcIdx;
 use hyperfold_network::transport::Transport;
@@ -29,6 +29,7 @@ pub(super) fn changes(
     }
     let mut own_rates = BTreeMap::new();
     let end_of = |arc: u32| ends.end_of_arc[arc as usize];
+    let nic_of = |arc: u32| NicIdx(end_of(arc).0);
     let list = case.changes.iter().map(|timed| {
         budget::check("changes of the network");
         let row_change = match &timed.change {
@@ -36,9 +37,12 @@ pub(super) fn changes(
             NetworkChange::LinkUp(link) => TableChange::LinkUp([end_of(2 * link), end_of(2 * link + 1)]),
             NetworkChange::NewPaths { flow, paths } => TableChange::NewPaths {
                 flow: flow_rows[*flow],
-                data: add_data_paths(t, &paths.data, ends, choices),
+                data: add_data_paths(t, (flow_rows[*flow], &paths.data), ends, choices),
                 answers: add_paths(t, &paths.ack, ends),
             },
+            NetworkChange::MovePort { home, place } => {
+                TableChange::MoveTasks { home: nic_of(*home), to: nic_of(*place) }
+            }
             NetworkChange::Rate { arc, rate_bps } => {
                 own_rates.insert(end_of(*arc), case.network.arc_rate(*arc));
                 TableChange::Rate { end: end_of(*arc), columns: rate_columns(case.transport, *rate_bps, rates) }
@@ -49,6 +53,10 @@ pub(super) fn changes(
     });
     t.changes.list = list.collect();
     t.changes.own_rates = own_rates.into_iter().collect();
+    if t.changes.list.iter().any(|(_, change)| matches!(change, TableChange::MoveTasks { .. })) {
+        budget::announce_rows::<NicIdx>("tasks that move", t.tasks.len() as u64);
+        t.changes.task_homes = t.tasks.iter().map(|task| task.owner).collect();
+    }
     t.changes.has_losses = case.changes.iter().any(|timed| matches!(timed.change, NetworkChange::Loss { .. }));
     if t.changes.has_losses {
         loss_words(t, ends);

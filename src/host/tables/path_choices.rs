@@ -2,11 +2,12 @@
 //!
 //! A choice is a number `n` in the column `paths`, followed by `n` pairs: an egress port of the switch that chooses, and the place of the choice at the next
 //! switch. At the end of a path is a choice of `n = 0`. Flows with the same way ahead of them share its choices. Where ports are weighed and their weights differ,
-//! `n` has the bit [`WEIGHED_CHOICE`], and `n` weights follow the pairs: numbers of paths that begin with the ports.
+//! `n` has the bit [`WEIGHED_CHOICE`], and `n` weights follow the pairs: numbers of paths that begin with the ports. With flowlets the number of the flow's flowlet at
+//! the switch comes last, and flows share no choices.
 
 use std::collections::HashMap;
 
-use hyperfold_columns::{OwnedTables, PortIdx, WEIGHED_CHOICE};
+use hyperfold_columns::{FLOWLET_WORDS, FlowIdx, OwnedTables, PortIdx, SwitchIdx, WEIGHED_CHOICE};
 
 /// What a choice is written as: its pairs, and its weights, if these differ.
 type WrittenChoice = (Vec<(PortIdx, u32)>, Vec<u32>);
@@ -16,16 +17,37 @@ type WrittenChoice = (Vec<(PortIdx, u32)>, Vec<u32>);
 pub(super) struct PathChoices {
     weighs_ports: bool,
     places: HashMap<WrittenChoice, u32>,
+    flowlets: Option<Flowlets>,
+}
+
+/// The flowlets that an experiment's switches keep apart.
+#[derive(Default)]
+struct Flowlets {
+    /// The flow whose paths are added.
+    flow: Option<FlowIdx>,
+    /// The number of each flow's flowlet at each switch that chooses.
+    numbers: HashMap<(FlowIdx, SwitchIdx), u32>,
 }
 
 impl PathChoices {
-    /// No choices yet. `weighs_ports`: whether ports have weights.
-    pub(super) fn new(weighs_ports: bool) -> Self {
-        PathChoices { weighs_ports, ..PathChoices::default() }
+    /// No choices yet. `weighs_ports`: whether ports have weights. `has_flowlets`: whether switches route by flowlets.
+    pub(super) fn new(weighs_ports: bool, has_flowlets: bool) -> Self {
+        let flowlets = has_flowlets.then(Flowlets::default);
+        PathChoices { weighs_ports, flowlets, ..PathChoices::default() }
     }
 
-    /// Adds the paths of a flow, each the egress ports of the switches that it crosses; all have the same length. Returns the place of the first choice.
-    pub(super) fn add(&mut self, t: &mut OwnedTables, paths: &[Vec<PortIdx>]) -> u32 {
+    /// Number of shared words for flowlets.
+    pub(super) fn flowlet_words(&self) -> usize {
+        self.flowlets.as_ref().map_or(0, |flowlets| flowlets.numbers.len() * FLOWLET_WORDS as usize)
+    }
+
+    /// Adds the paths of `flow`, each the egress ports of the switches that it crosses; all have the same length. Returns the place of the first choice.
+    pub(super) fn add(&mut self, t: &mut OwnedTables, flow: FlowIdx, paths: &[Vec<PortIdx>]) -> u32 {
+        if let Some(flowlets) = &mut self.flowlets
+            && flowlets.flow.replace(flow) != Some(flow)
+        {
+            self.places.clear();
+        }
         let all: Vec<&[PortIdx]> = paths.iter().map(Vec::as_slice).collect();
         self.choice(t, &all)
     }
@@ -57,6 +79,10 @@ impl PathChoices {
         if let [(port, _), _, ..] = pairs[..] {
             let switch = t.ports[port].switch_idx;
             t.switches[switch].chooses = 1;
+            if let Some(Flowlets { flow: Some(flow), numbers }) = &mut self.flowlets {
+                let next = numbers.len() as u32;
+                t.paths.push(PortIdx(*numbers.entry((*flow, switch)).or_insert(next)));
+            }
         }
         if pairs.is_empty() {
             // Whoever looks at the end of a path may read what would be the first port.
@@ -72,6 +98,8 @@ mod tests {
     use super::*;
     use bytemuck::Zeroable;
     use hyperfold_columns::{Port, Switch, SwitchIdx};
+
+    const FLOW: FlowIdx = FlowIdx(0);
 
     /// Tables with `n` ports, two at each switch.
     fn tables(n: u32) -> OwnedTables {
@@ -101,14 +129,14 @@ mod tests {
         let mut t = tables(12);
         let mut choices = PathChoices::default();
         let path = |ports: [u32; 3]| ports.map(PortIdx).to_vec();
-        let first = choices.add(&mut t, &[path([0, 4, 8]), path([1, 6, 8])]);
+        let first = choices.add(&mut t, FLOW, &[path([0, 4, 8]), path([1, 6, 8])]);
         assert_eq!(paths_from(&t, first), [[0, 4, 8], [1, 6, 8]]);
         let words = t.paths.len();
         // Another flow to the same host, from another switch.
-        let second = choices.add(&mut t, &[path([2, 4, 8]), path([3, 6, 8])]);
+        let second = choices.add(&mut t, FLOW, &[path([2, 4, 8]), path([3, 6, 8])]);
         assert_eq!(paths_from(&t, second), [[2, 4, 8], [3, 6, 8]]);
         assert_eq!(t.paths.len() - words, 5, "one choice of two ports");
-        assert_eq!(choices.add(&mut t, &[path([0, 4, 8]), path([1, 6, 8])]), first);
+        assert_eq!(choices.add(&mut t, FLOW, &[path([0, 4, 8]), path([1, 6, 8])]), first);
         let chooses: Vec<u32> = t.switches.iter().map(|s| s.chooses).collect();
         assert_eq!(chooses, [1, 1, 0, 0, 0, 0]);
     }
@@ -118,16 +146,16 @@ mod tests {
         let ways = [[0, 2, 8], [0, 3, 8], [1, 4, 8]].map(|ports| ports.map(PortIdx).to_vec());
         let equal_ways = [[0, 2, 8], [1, 4, 8]].map(|ports| ports.map(PortIdx).to_vec());
         let mut t = tables(12);
-        let mut choices = PathChoices::new(true);
+        let mut choices = PathChoices::new(true, false);
         let word = |t: &OwnedTables, k: u32| t.paths[k as usize].0;
-        let first = choices.add(&mut t, &ways);
+        let first = choices.add(&mut t, FLOW, &ways);
         assert_eq!([word(&t, first), word(&t, first + 5), word(&t, first + 6)], [2 | WEIGHED_CHOICE, 2, 1]);
         let words = t.paths.len();
-        let equal = choices.add(&mut t, &equal_ways);
+        let equal = choices.add(&mut t, FLOW, &equal_ways);
         assert_eq!(word(&t, equal), 2, "no weights where they are alike");
         assert_eq!(t.paths.len() - words, 5 + 3, "a choice of two ports, and of one at the next switch");
         let mut t = tables(12);
-        let first = PathChoices::new(false).add(&mut t, &ways);
+        let first = PathChoices::new(false, false).add(&mut t, FLOW, &ways);
         assert_eq!(word(&t, first), 2);
     }
 
@@ -135,7 +163,25 @@ mod tests {
     fn sampled_paths_lead_on_as_they_were_sampled() {
         let mut t = tables(12);
         let sampled = [[0, 2, 8], [1, 4, 8], [0, 3, 8]].map(|ports| ports.map(PortIdx).to_vec());
-        let first = PathChoices::default().add(&mut t, &sampled);
+        let first = PathChoices::default().add(&mut t, FLOW, &sampled);
         assert_eq!(paths_from(&t, first), [[0, 2, 8], [0, 3, 8], [1, 4, 8]]);
+    }
+
+    #[test]
+    fn each_flow_has_a_flowlet_at_each_switch_that_chooses() {
+        let mut t = tables(12);
+        let mut choices = PathChoices::new(false, true);
+        let ways = [[0, 2, 8], [0, 3, 8], [1, 4, 8]].map(|ports| ports.map(PortIdx).to_vec());
+        let first = choices.add(&mut t, FLOW, &ways);
+        let word = |t: &OwnedTables, k: u32| t.paths[k as usize].0;
+        // Two ports at switch 0, and behind the first of them two at switch 1, which was numbered first.
+        assert_eq!([word(&t, first), word(&t, first + 5)], [2, 1]);
+        assert_eq!(word(&t, word(&t, first + 2) + 5), 0);
+        let second = choices.add(&mut t, FlowIdx(1), &ways);
+        assert_eq!([second > first, word(&t, second + 5) == 3], [true; 2], "flows share nothing");
+        assert_eq!(choices.flowlet_words(), 4 * FLOWLET_WORDS as usize);
+        // Other paths of a flow go on with its flowlets.
+        let again = choices.add(&mut t, FLOW, &ways[1..]);
+        assert_eq!(word(&t, again + 5), 1);
     }
 }

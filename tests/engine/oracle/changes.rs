@@ -152,6 +152,7 @@ impl Sim<'_> {
                     self.routes[*flow].replace(paths);
                     self.senders[*flow].has_paths(self.case, *flow, &paths.data);
                 }
+                NetworkChange::MovePort { home, place } => self.tasks.are_at(*home, *place),
                 NetworkChange::Rate { arc, rate_bps } => self.has_rate(*arc, *rate_bps),
                 NetworkChange::Loss { arc, share_q32 } => self.ports[*arc as usize].loss_q32 = *share_q32,
             }

@@ -5,8 +5,10 @@
 //! reference simulator of the golden cases does. Task graphs are `tasks`; what they are made of, `graph`.
 #![allow(dead_code, reason = "no test uses all of it")]
 
+use std::collections::BTreeMap;
+
 use hyperfold_host::tables::build_tables::GraphCase;
-use hyperfold_network::topology::{ArcIdx, NodeKind};
+use hyperfold_network::topology::{ArcIdx, NodeIdx, NodeKind};
 
 pub use crate::support::Case;
 
@@ -143,6 +145,8 @@ struct Sim<'a> {
     drops: u64,
     /// Packets that NICs have handed over, by number.
     handed_over: Vec<Packet>,
+    /// The port by which the last packet of a flow left a switch where it had a choice, and when it arrived there.
+    flowlets: BTreeMap<(u32, NodeIdx), (ArcIdx, u64)>,
     max_queue_bytes: u64,
     pulls: u64,
     class_counts: ClassCounts,
@@ -175,6 +179,7 @@ impl<'a> Sim<'a> {
             pfc_frames: 0,
             drops: 0,
             handed_over: Vec::new(),
+            flowlets: BTreeMap::new(),
             max_queue_bytes: 0,
             pulls: 0,
             class_counts: ClassCounts::new(case),

@@ -213,7 +213,29 @@ impl Sim<'_> {
     }
 
     /// Data at a switch turns to a path that goes on by a port of the lowest grade, if switches choose.
-    pub(super) fn turn(&self, packet: &mut Packet) {
+    pub(super) fn turn(&mut self, packet: &mut Packet) {
+        let t = &self.case.transport;
+        let has_choice = t.grade_packets.is_some()
+            && packet.kind == Kind::Data
+            && self.routes[packet.flow as usize].ways_on(packet.path, packet.hop as usize).len() > 1;
+        if t.flowlet_gap_ps == 0 || !has_choice {
+            return self.choose_way(packet);
+        }
+        let node = self.node_of(packet.in_port);
+        let gap_ps = t.flowlet_gap_ps;
+        let last = self.flowlets.get(&(packet.flow, node)).copied();
+        let kept = last.filter(|&(arc, last_ps)| self.now - last_ps <= gap_ps && !self.ports[arc as usize].down);
+        let ways = self.routes[packet.flow as usize].ways_on(packet.path, packet.hop as usize);
+        match kept.and_then(|(arc, _)| ways.iter().find(|way| way.arc == arc)) {
+            Some(way) => packet.path = way.path,
+            None => self.choose_way(packet),
+        }
+        let arc = self.next_arc(packet);
+        self.flowlets.insert((packet.flow, node), (arc, self.now));
+    }
+
+    /// Data turns to a path that goes on by a port of the lowest grade.
+    fn choose_way(&self, packet: &mut Packet) {
         let t = &self.case.transport;
         let Some(grade_packets) = t.grade_packets.filter(|_| packet.kind == Kind::Data) else { return };
         let grade_bytes = u64::from(grade_packets) * mtu(t);

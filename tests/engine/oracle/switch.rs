@@ -155,7 +155,7 @@ impl Mmu {
 }
 
 impl Sim<'_> {
-    fn node_of(&self, arc: ArcIdx) -> NodeIdx {
+    pub(super) fn node_of(&self, arc: ArcIdx) -> NodeIdx {
         self.case.network.arc_from(arc)
     }
 

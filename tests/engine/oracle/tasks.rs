@@ -32,6 +32,8 @@ struct Messages {
 #[derive(Default)]
 pub struct Tasks {
     specs: Vec<TaskSpec>,
+    /// The NICs at which tasks began.
+    homes: Vec<ArcIdx>,
     own: usize,
     waits: Vec<u32>,
     /// Messages that may be posted once those before them are.
@@ -63,6 +65,7 @@ impl Tasks {
             waits: graph.tasks.iter().map(|t| t.waits).collect(),
             ready: vec![false; graph.tasks.len()],
             times: vec![Times::default(); graph.tasks.len()],
+            homes: graph.tasks.iter().map(|t| t.nic).collect(),
             specs: graph.tasks,
             gate_waits: graph.gates.iter().map(|g| g.waits).collect(),
             gates: graph.gates,
@@ -77,6 +80,13 @@ impl Tasks {
     /// Owners.
     pub fn nics(&self) -> impl Iterator<Item = ArcIdx> {
         self.specs.iter().map(|t| t.nic)
+    }
+
+    /// What began at NIC `home` is at `place` from now on.
+    pub fn are_at(&mut self, home: ArcIdx, place: ArcIdx) {
+        for (spec, _) in self.specs.iter_mut().zip(&self.homes).filter(|(_, own)| **own == home) {
+            spec.nic = place;
+        }
     }
 
     pub fn all_ended(&self) -> bool {

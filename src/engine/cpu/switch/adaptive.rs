@@ -2,7 +2,7 @@
 //! (`docs/explanation/model-semantics.md`, "Adaptive routing"). Twin: `shaders/adaptive.wgsl`.
 
 use crate::cpu::math::hash32;
-use hyperfold_columns::{Exp, PacketIdx, PortIdx, Tables, WEIGHED_CHOICE, kind, meta, mode};
+use hyperfold_columns::{Exp, PacketIdx, PortIdx, Tables, WEIGHED_CHOICE, flowlet, kind, meta, mode};
 
 /// Whether switches choose the egress ports of data packets.
 #[inline]
@@ -35,6 +35,12 @@ pub fn choose(t: &mut Tables, first: PortIdx, p: PacketIdx, now: u64) -> PortIdx
     let word = t.paths[place].0;
     let n = (word & !WEIGHED_CHOICE) as usize;
     let weights = place + 1 + 2 * n;
+    let has_flowlets = t.exps[0].flowlet_first != 0;
+    let number = weights + if word & WEIGHED_CHOICE == 0 { 0 } else { n };
+    if has_flowlets && let Some(pair) = flowlet_pair(t, place, n, t.paths[number].0, now) {
+        t.packets[p].path = t.paths[pair + 1].0;
+        return t.paths[pair];
+    }
     let weight = if word & WEIGHED_CHOICE == 0 { ANY_WEIGHT } else { drawn_weight(t, place, n, in_port, now) };
     let (mut lowest, mut n_lowest) = (u32::MAX, 0);
     for k in 0..n {
@@ -61,7 +67,27 @@ pub fn choose(t: &mut Tables, first: PortIdx, p: PacketIdx, now: u64) -> PortIdx
         k += 1;
     };
     t.packets[p].path = t.paths[pair + 1].0;
+    if has_flowlets {
+        let words = t.exps[0].flowlet_words(t.paths[number].0);
+        t.shared[words + flowlet::PORT as usize] = t.paths[pair].0 + 1;
+    }
     t.paths[pair]
+}
+
+/// Place of the port, of the `n` in the choice at `place`, by which flowlet `number` goes on with a packet that arrives at `now`; `None`: a flowlet begins. Notes the
+/// packet's arrival.
+#[inline(never)]
+fn flowlet_pair(t: &mut Tables, place: usize, n: usize, number: u32, now: u64) -> Option<usize> {
+    let words = t.exps[0].flowlet_words(number);
+    let word = |offset: u32| t.shared[words + offset as usize];
+    let last = u64::from(word(flowlet::LAST_HI)) << 32 | u64::from(word(flowlet::LAST_LO));
+    let port = word(flowlet::PORT);
+    t.shared[words + flowlet::LAST_LO as usize] = now as u32;
+    t.shared[words + flowlet::LAST_HI as usize] = (now >> 32) as u32;
+    if port == 0 || now - last > t.exps[0].flowlet_gap || t.ports[PortIdx(port - 1)].is_cut_off() {
+        return None;
+    }
+    (0..n).map(|k| place + 1 + 2 * k).find(|&pair| t.paths[pair].0 == port - 1)
 }
 
 /// Weight of the ports among which a packet goes on, drawn in proportion to the weights of all that are neither paused nor cut off. If all are, those count that

@@ -80,8 +80,6 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
 
 /// Returns the changes that the outages of an experiment bring, in order. Adds notes on what may surprise.
 ///
-/// # Errors
-/// Messages are to move to other ports, and cannot.
 pub(crate) fn network_changes(
     config: &Config,
     net: &Network,
@@ -89,38 +87,35 @@ pub(crate) fn network_changes(
     crossing: &CrossingFlows<'_>,
     transport: &Transport,
     notes: &mut Vec<String>,
-) -> Result<Vec<TimedChange>, Conflict> {
+) -> Vec<TimedChange> {
     let (flows, paths, own_paths) = (crossing.flows, crossing.paths, crossing.own_paths);
     if outages.is_empty() {
-        return Ok(Vec::new());
+        return Vec::new();
     }
     if flows.is_empty() {
         notes.push(format!("{} has no effect here: no packet crosses the network", named(config)));
-        return Ok(Vec::new());
+        return Vec::new();
     }
     let own = |flow: usize| own_paths.get(&flow).unwrap_or(&paths[flow]);
     let links: BTreeSet<u32> = outages.iter().flat_map(|outage| outage.links.iter().copied()).collect();
     if !(0..flows.len()).any(|flow| crosses(own(flow), &links)) {
         notes.push(format!("{} has no effect here: no path crosses what fails", named(config)));
-        return Ok(Vec::new());
+        return Vec::new();
     }
     if outages.iter().all(Outage::is_lasting) {
-        return Ok(Vec::new());
+        return Vec::new();
     }
-    let may_move = |flow: &Flow| config.is_flow_level() || flow.id < crossing.first_qp_id;
-    if !flows.iter().any(may_move) && config.routing.port_failover && config.values.given(KeyId::PortFailover) {
-        let why = "as packets, messages of collectives and tasks stay on their ports in this version: fidelity.mode = \"flow\" moves them, and false lets them wait";
-        return Err(Conflict { job: None, key: KeyId::PortFailover, why: why.to_string() });
-    }
+    let moves_alone = |flow: &Flow| config.is_flow_level() || flow.id < crossing.first_qp_id;
     let routed: Vec<RoutedFlow> = (0..flows.len())
         .map(|flow| RoutedFlow {
             key: FlowKey::from(&flows[flow]),
             lane: crossing.lanes[flow],
             paths: own(flow),
             first: &paths[flow],
-            failover: match config.routing.port_failover && may_move(&flows[flow]) {
-                true => PortFailover::On,
-                false => PortFailover::Off,
+            failover: match (config.routing.port_failover, moves_alone(&flows[flow])) {
+                (false, _) => PortFailover::Off,
+                (true, true) => PortFailover::On,
+                (true, false) => PortFailover::Together,
             },
         })
         .collect();
@@ -159,7 +154,7 @@ pub(crate) fn network_changes(
                 .to_string(),
         );
     }
-    Ok(changes)
+    changes
 }
 
 /// Names the key with its value, which tells experiments of a sweep apart. A long value is cut.
@@ -172,14 +167,11 @@ fn named(config: &Config) -> String {
 
 /// Returns a note if `n` of `all` flows wait although another port of their NIC has a path.
 fn stays_on_port(config: &Config, n: usize, all: usize) -> Option<String> {
-    let advice = match config.routing.port_failover {
-        true => {
-            "as packets, messages of collectives and tasks stay on their ports in this version; fidelity.mode = \"flow\" moves them"
-        }
-        false => "routing.port_failover = true moves them",
-    };
     (n > 0).then(|| {
-        format!("{}: {n} of {all} flows wait although another port of their NICs has a path: {advice}", named(config))
+        format!(
+            "{}: {n} of {all} flows wait although another port of their NICs has a path: routing.port_failover = true moves them",
+            named(config)
+        )
     })
 }
 

@@ -50,7 +50,12 @@ impl<'a> FabricBuilder<'a> {
 
     /// Joins two switches at the rate of uplinks.
     pub(super) fn uplink(&mut self, lower: NodeIdx, upper: NodeIdx) {
-        self.switch_link(lower, upper, self.fabric.uplink_bps, self.fabric.link_delay_ps);
+        self.switch_link(lower, upper, self.fabric.uplink_bps, self.fabric.uplink_delay_ps);
+    }
+
+    /// Joins a switch to one of the third tier.
+    pub(super) fn core_link(&mut self, lower: NodeIdx, core: NodeIdx) {
+        self.switch_link(lower, core, self.fabric.core_bps, self.fabric.core_delay_ps);
     }
 
     /// Joins switches of two groups at the rate and delay of global links.

@@ -130,7 +130,8 @@ impl Clos {
         let aggs = fabric.uplinks(per_leaf, self.planes, self.spines, self.oversubscription)?;
         // Aggregation switch j of every pod is linked to the j-th group of cores.
         let group = match self.cores {
-            0 => leaves_per_pod,
+            // As much rate upward as downward.
+            0 => (u64::from(leaves_per_pod) * fabric.uplink_bps).div_ceil(fabric.core_bps) as u32,
             c if c % aggs != 0 => {
                 let problem = format!("it must be a multiple of the {aggs} aggregation switches of a pod");
                 return Err(bad("topology.cores", c, problem));
@@ -162,7 +163,7 @@ impl Clos {
         for plane in 0..self.planes {
             for a in 0..n_aggs {
                 for c in 0..group {
-                    b.uplink(agg_0 + plane * n_aggs + a, core_0 + plane * n_cores + a % aggs * group + c);
+                    b.core_link(agg_0 + plane * n_aggs + a, core_0 + plane * n_cores + a % aggs * group + c);
                 }
             }
         }

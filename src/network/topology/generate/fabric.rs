@@ -20,10 +20,16 @@ pub struct Fabric {
     pub link_bps: u64,
     /// Rate of links between switches in bps.
     pub uplink_bps: u64,
+    /// Rate of links to the third tier in bps.
+    pub core_bps: u64,
     /// Rate of links between groups of a dragonfly in bps.
     pub global_bps: u64,
-    /// One-way propagation delay of every other link in ps.
+    /// One-way propagation delay of links of hosts in ps.
     pub link_delay_ps: u64,
+    /// One-way propagation delay of links between switches in ps, but for those below.
+    pub uplink_delay_ps: u64,
+    /// One-way propagation delay of links to the third tier in ps.
+    pub core_delay_ps: u64,
     /// One-way propagation delay of links between groups of a dragonfly in ps.
     pub global_delay_ps: u64,
     /// Latency of a switch in ps. A link has one delay, so a switch's two links on a path each include half of its latency: a link between switches includes
@@ -69,13 +75,18 @@ impl Fabric {
         let rates = [
             ("topology.link_gbps", self.link_bps),
             ("topology.uplink_gbps", self.uplink_bps),
+            ("topology.core_gbps", self.core_bps),
             ("topology.global_gbps", self.global_bps),
         ];
         for (key, rate) in rates {
             check_rate(rate).map_err(|e| bad(key, format!("{} bps", rate), e))?;
         }
-        let delays =
-            [("topology.link_delay_ns", self.link_delay_ps), ("topology.global_delay_ns", self.global_delay_ps)];
+        let delays = [
+            ("topology.link_delay_ns", self.link_delay_ps),
+            ("topology.uplink_delay_ns", self.uplink_delay_ps),
+            ("topology.core_delay_ns", self.core_delay_ps),
+            ("topology.global_delay_ns", self.global_delay_ps),
+        ];
         for (key, delay) in delays {
             check_delay(delay).map_err(|e| bad(key, format!("{delay} ps"), e))?;
             check_delay(delay.saturating_add(self.switch_latency_ps))

@@ -67,7 +67,7 @@ impl FatTree {
         if n_pods > 1 {
             for a in 0..n_aggs {
                 for j in 0..half {
-                    b.uplink(agg_0 + a, core_0 + a % half * half + j);
+                    b.core_link(agg_0 + a, core_0 + a % half * half + j);
                 }
             }
         }

@@ -59,7 +59,7 @@ impl GridFabric {
                 let rate = self.dim_bps.get(dim).copied().unwrap_or(fabric.uplink_bps);
                 for other in self.later_neighbours(own, size) {
                     let far = switch - own * stride + other * stride;
-                    b.switch_link(hosts + switch, hosts + far, rate, fabric.link_delay_ps);
+                    b.switch_link(hosts + switch, hosts + far, rate, fabric.uplink_delay_ps);
                 }
                 stride *= size;
             }

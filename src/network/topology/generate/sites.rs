@@ -61,7 +61,7 @@ impl Sites {
         let own_names = site.names();
         let tiers = site.tiers();
         let top = tiers.iter().copied().max().unwrap_or(0);
-        let up_delay_ps = fabric.link_delay_ps + fabric.switch_latency_ps;
+        let up_delay_ps = fabric.uplink_delay_ps + fabric.switch_latency_ps;
         for s in 0..self.n {
             for (node, own) in (0..).zip(&site.nodes) {
                 let copy = &mut nodes[moved(s, node) as usize];
