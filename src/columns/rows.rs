@@ -249,8 +249,8 @@ rows! {
         average_first: u32,
         /// Marking by averages: the newest queue has the weight 2^-`average_weight`.
         average_weight: u32,
-        /// Fills the row; always 0.
-        pad0: u32,
+        /// Bytes of a packet after which a switch may forward it; 0: after its last bit.
+        cut_through: u32,
         /// Link rates that an INT header can name, in Mb/s: indices 0 to 3.
         rates_mbps_lo: [u32; 4],
         /// Link rates that an INT header can name, in Mb/s: indices 4 to 7.

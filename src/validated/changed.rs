@@ -30,6 +30,7 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     let delays = [
         KeyId::LinkDelayNs,
         KeyId::SwitchLatencyNs,
+        KeyId::CutThroughBytes,
         KeyId::StartOverheadNs,
         KeyId::WorkQueueLatencyNs,
         KeyId::RendezvousNs,
