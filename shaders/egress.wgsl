@@ -277,9 +277,15 @@ fn egress_transmit(port: u32, p: u32, wire: u32, x: u64, event: EventKey) {
     held.busy_until = event.t + x;
     ports[port_base + port].busy_d = lineage(x, event.d);
     ports[port_base + port].tx_bytes += u64(wire);
-    let t = event.t + x + ports[port_base + port].delay;
+    var on_wire = x;
+    if HAS_CUT_THROUGH {
+        if exps[exp_row].cut_through != 0u {
+            on_wire = time_on_wire(held.peer, ports[port_base + port].rate, p, x);
+        }
+    }
+    let t = event.t + on_wire + ports[port_base + port].delay;
     packets[packet_base + p].t = t;
-    details[packet_base + p].d = stored(lineage(x + ports[port_base + port].delay, event.d));
+    details[packet_base + p].d = stored(lineage(on_wire + ports[port_base + port].delay, event.d));
     if has_mode(MODE_CHANGES) && (held.peer & LINK_TROUBLE) != 0u && !reaches_peer(port, p, event.t + x) {
         drop_packet(port, p);
     } else {

@@ -150,9 +150,15 @@ fn sending_transmit(n: u32, p: u32, x: u64, event: EventKey) {
     nics[row].busy_d = lineage(x, event.d);
     nics[nic_base + n].hops += 1lu;
     nics[nic_base + n].tx_bytes += u64(packets[packet_base + p].meta_ & META_WIRE_MASK);
-    let t = event.t + x + nics[nic_base + n].delay;
+    var on_wire = x;
+    if HAS_CUT_THROUGH {
+        if exps[exp_row].cut_through != 0u {
+            on_wire = time_on_wire(own.peer, nics[nic_base + n].rate, p, x);
+        }
+    }
+    let t = event.t + on_wire + nics[nic_base + n].delay;
     packets[packet_base + p].t = t;
-    details[packet_base + p].d = stored(lineage(x + nics[nic_base + n].delay, event.d));
+    details[packet_base + p].d = stored(lineage(on_wire + nics[nic_base + n].delay, event.d));
     if has_mode(MODE_CHANGES) && (own.peer & LINK_LOSES) != 0u && is_lost(n, p, event.t + x) {
         lose_of_nic(n, p);
     } else {

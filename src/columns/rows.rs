@@ -249,8 +249,8 @@ rows! {
         average_first: u32,
         /// Marking by averages: the newest queue has the weight 2^-`average_weight`.
         average_weight: u32,
-        /// Fills the row; always 0.
-        pad0: u32,
+        /// Bytes of a packet after which a switch may forward it; 0: after its last bit.
+        cut_through: u32,
         /// Adaptive routing by flowlets: a pause of a queue pair at a switch beyond this ends its flowlet, in ps.
         flowlet_gap: u64,
         /// Place of the first shared word about flowlets ([`flowlet`](super::flowlet)); 0: each packet is routed by itself.

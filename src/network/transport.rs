@@ -291,6 +291,8 @@ pub struct Transport {
     pub buffer_bytes: u64,
     /// Shared buffers per tier, if tiers of a generated network differ.
     pub tier_buffers: Option<TierBuffers>,
+    /// Bytes of a packet after which switches forward it if its egress is not faster than the link it comes by; 0: they store all of it first.
+    pub cut_through_bytes: u32,
     /// Watchdog of pauses at switches; none: they wait for ever.
     pub watchdog: Option<PauseWatchdog>,
     /// Bytes of a switch's buffer reserved for each port.
@@ -388,8 +390,8 @@ impl Transport {
 /// Base RTT and window of a flow. With `global_rtt` both are maxima over all pairs of hosts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RttWindow {
-    /// Twice the propagation of the data path, plus the transmission of one payload on each of its hops one way. A transmission takes
-    /// `payload*8*10^12/rate` ps, rounded down, and is cut off to whole ns under the ns clock.
+    /// Twice the propagation of the data path, plus the transmission of one payload on each of its hops one way. Before a switch that cuts through it is that
+    /// of its header. A transmission takes `payload*8*10^12/rate` ps, rounded down, and is cut off to whole ns under the ns clock.
     pub rtt_ps: u64,
     /// `rtt_ps * (minimum rate on the path) / 8 / 10^12`, floor.
     pub window_bytes: u64,

@@ -33,6 +33,7 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
         KeyId::UplinkDelayNs,
         KeyId::CoreDelayNs,
         KeyId::SwitchLatencyNs,
+        KeyId::CutThroughBytes,
         KeyId::StartOverheadNs,
         KeyId::WorkQueueLatencyNs,
         KeyId::RendezvousNs,

@@ -80,6 +80,7 @@ fn threads_change_no_table_of_flows() {
         random::MOVING,
         random::WATCHED,
         random::AVERAGED,
+        random::CUT_THROUGH,
     ]
     .into_iter()
     .flat_map(|first| first..first + 10)

@@ -4,6 +4,7 @@
 
 mod closed_forms;
 mod cores;
+mod cut_through;
 mod determinism;
 mod golden;
 mod graphs;

@@ -324,6 +324,47 @@ fn engine_and_oracle_agree_on_averages_of_queues() {
 }
 
 #[test]
+fn engine_and_oracle_agree_on_switches_that_cut_through() {
+    let mut met = Reached::default();
+    let mut seen = std::collections::BTreeMap::<&str, u32>::new();
+    let mut controls = std::collections::BTreeSet::new();
+    for seed in random::CUT_THROUGH..random::CUT_THROUGH + 400 {
+        let mut case = random::case(seed);
+        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
+        let with = simulate(&case, Order::Lineage, Opts::default());
+        let transport = &case.transport;
+        let cuts = with.cut_through > 0;
+        if cuts {
+            controls.insert(transport.cc as u32);
+        }
+        let changes = |is: fn(&NetworkChange) -> bool| case.changes.iter().any(|timed| is(&timed.change));
+        let mut note = |what, yes: bool| *seen.entry(what).or_default() += u32::from(cuts && yes);
+        note("cuts through", true);
+        note("does so now and then", with.cut_through < with.packet_hops / 4);
+        note("with classes", !transport.classes.is_empty());
+        note("with queues of ports", transport.port_queue_per_100g > 0);
+        note("with a watchdog", transport.watchdog.is_some());
+        note("with links that fail", changes(|change| matches!(change, NetworkChange::LinkDown(_))));
+        note("with rates that change", changes(|change| matches!(change, NetworkChange::Rate { .. })));
+        note("with links that lose packets", changes(|change| matches!(change, NetworkChange::Loss { .. })));
+        note("with slow links", !case.network.slow_arcs.is_empty());
+        note("with several paths", case.paths.iter().any(|paths| paths.data.len() > 1));
+        case.transport.cut_through_bytes = 0;
+        let without = simulate(&case, Order::Lineage, Opts::default());
+        note("ends otherwise than by store and forward", without.finish_ps != with.finish_ps);
+    }
+    println!("400 cases: {seen:?}, controls {controls:?}, {met:?}");
+    let least = |what: &str| match what {
+        "cuts through" | "ends otherwise than by store and forward" => 200,
+        "does so now and then" => 50,
+        _ => 15,
+    };
+    assert!(seen.iter().all(|(what, n)| *n >= least(what)), "{seen:?}");
+    assert_eq!(controls.len(), 8, "{controls:?}");
+    assert!(met.paused > 40 && met.lost > 40, "{met:?}");
+}
+
+#[test]
 fn engine_and_oracle_agree_on_the_watchdog_of_pauses() {
     let mut met = Reached::default();
     let mut seen = std::collections::BTreeMap::<&str, u32>::new();

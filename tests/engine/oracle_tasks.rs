@@ -265,6 +265,24 @@ fn engine_and_oracle_agree_on_task_graphs_with_averages_of_queues_and_a_watchdog
     assert!(matters > 10 && met.paused > 20 && met.marked > 40, "{matters} {met:?}");
 }
 
+#[test]
+fn engine_and_oracle_agree_on_task_graphs_over_switches_that_cut_through() {
+    let (mut met, mut matters) = (Reached::default(), 0);
+    let seeds = (30_000..30_200).chain(UEC + 30_000..UEC + 30_100).chain(CLASSES + 30_000..CLASSES + 30_100);
+    for seed in seeds {
+        let mut case = random_tasks::case(seed);
+        let transport = &mut case.case.transport;
+        let most = transport.payload + transport.data_overhead;
+        transport.cut_through_bytes = [14, 64, 64, 150][(seed % 4) as usize].min(most);
+        let seen = compare(&case, &format!("seed {seed}"), &[1, 2 + seed % 2]);
+        met.note(reach(&case, &seen));
+        case.case.transport.cut_through_bytes = 0;
+        matters += u32::from(by_oracle(&case, "store and forward").difference(&seen).is_some());
+    }
+    println!("400 graphs: {matters} end otherwise by store and forward, {met:?}");
+    assert!(matters > 250 && met.paused > 20 && met.marked > 40, "{matters} {met:?}");
+}
+
 /// After a timeout that came too early, a packet sent again asks for credit and is dropped, while all that was sent before it arrives. Nothing is in flight
 /// then, and the receiver does not know that anything is wanted.
 #[test]

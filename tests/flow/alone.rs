@@ -32,7 +32,7 @@ fn ends(mut prepared: Prepared, at_flow_level: bool) -> Vec<u64> {
 
 #[test]
 fn a_flow_alone_takes_what_its_packets_take() {
-    let mut rng = Rng::new(7);
+    let (mut rng, mut faster) = (Rng::new(7), 0);
     for case in 0..60 {
         // Two hosts at the ends of a line of switches; links of any rate.
         let switches = rng.range(1, 4);
@@ -47,17 +47,30 @@ fn a_flow_alone_takes_what_its_packets_take() {
         let payload = rng.pick(&[1u64, 8, 11, 12, 13, 64, 1000, 4096]);
         let bytes = rng.range(1, 60 * payload);
         let folder = Folder::new(&[("net.txt", &net), ("flows.txt", &format!("1\n0 1 3 100 {bytes} 0\n"))]);
+        // Switches store and forward, or cut through after one of two headers.
+        let headers = [0, 14 + case % 30, payload.min(64) + 48];
         let text = format!(
             "name = \"a\"\n[base]\ntopology = {{ kind = \"file\", path = \"net.txt\" }}\ntransport = {{ cc = \"none\", payload_bytes = {payload} }}\n\
-             workload = {{ kind = \"flows\", path = \"flows.txt\", start_unit = \"ns\" }}\n[axes]\n\"fidelity.mode\" = [\"packet\", \"flow\"]\n"
+             workload = {{ kind = \"flows\", path = \"flows.txt\", start_unit = \"ns\" }}\n[axes]\n\"topology.cut_through_bytes\" = {headers:?}\n\
+             \"fidelity.mode\" = [\"packet\", \"flow\"]\n"
         );
         let mut both = experiments(&folder, &text).into_iter();
-        let (packets, flow) = (both.next().unwrap(), both.next().unwrap());
-        let ideal = packets.flows[0].ideal_ps;
-        let of_packets = ends(packets, false)[0];
-        assert_eq!(ideal, of_packets, "case {case}: on an idle network, {bytes} bytes in {payload}\n{net}");
-        assert_eq!(ends(flow, true)[0], of_packets, "case {case}: {bytes} bytes in {payload}\n{net}");
+        let mut stored = u64::MAX;
+        for header in headers {
+            let (packets, flow) = (both.next().unwrap(), both.next().unwrap());
+            let ideal = packets.flows[0].ideal_ps;
+            let of_packets = ends(packets, false)[0];
+            let what = format!("case {case}: {bytes} bytes in {payload}, cut-through after {header}\n{net}");
+            assert_eq!(ideal, of_packets, "on an idle network, {what}");
+            assert_eq!(ends(flow, true)[0], of_packets, "{what}");
+            assert!(of_packets <= stored, "slower than by store and forward, {what}");
+            faster += u32::from(header > 0 && of_packets < stored);
+            if header == 0 {
+                stored = ideal;
+            }
+        }
     }
+    assert!(faster > 30, "{faster} of 120 faster than by store and forward");
 }
 
 #[test]

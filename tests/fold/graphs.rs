@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::support::engine::is_final;
+use crate::support::gpu_graphs::Graph;
 use crate::support::{engine, gpu_graphs, random};
 use hyperfold_columns::{
     FlowIdx, FlowRx, FlowTx, Gate, NONE, Nic, OwnedTables, PacketIdx, Port, Task, TaskIdx, cc, mode, qp, status,
@@ -115,8 +116,12 @@ fn partitions_change_nothing() {
 
 /// A case with the memo of `engine`, held against the unfolded run: what folding did, and whether it simulated less. `None`: a queue pair gives up.
 fn remembered(engine: &mut FoldEngine, seed: u64) -> Option<(FoldStats, bool)> {
-    let g = gpu_graphs::case(seed);
-    let mut plain = gpu_graphs::tables(&g, OPTIONS).tables;
+    remembered_graph(engine, &gpu_graphs::case(seed))
+}
+
+/// [`remembered`] for a graph at hand.
+fn remembered_graph(engine: &mut FoldEngine, g: &Graph) -> Option<(FoldStats, bool)> {
+    let mut plain = gpu_graphs::tables(g, OPTIONS).tables;
     let mut got = plain.clone();
     if engine::run_cpu(&mut plain) == status::GAVE_UP {
         return None;
@@ -125,6 +130,39 @@ fn remembered(engine: &mut FoldEngine, seed: u64) -> Option<(FoldStats, bool)> {
     let stats = run(&g.name, engine, &mut got);
     same(&g.name, &got, &plain);
     Some((stats, stats.restarts == 0 && stats.hops_simulated < engine::packet_hops(&plain)))
+}
+
+/// Cases over switches that cut through, in one memo with the same cases over those that store and forward.
+#[test]
+fn cut_through_is_folded() {
+    let (mut hits, mut fewer, mut coupled, mut matters) = (0, 0, 0, 0);
+    let mut engine = FoldEngine::default();
+    let seeds = (0..200).chain(random::SWIFT..random::SWIFT + 40);
+    for seed in seeds.clone().chain(seeds) {
+        let (g, stored) = (gpu_graphs::cut_through(seed), gpu_graphs::case(seed));
+        let ends = |g: &Graph| {
+            let mut t = gpu_graphs::tables(g, OPTIONS).tables;
+            engine::run_cpu(&mut t);
+            t.tasks.iter().map(|task| task.done).collect::<Vec<_>>()
+        };
+        matters += u32::from(ends(&g) != ends(&stored));
+        for g in [&g, &stored] {
+            let Some((stats, less)) = remembered_graph(&mut engine, g) else { continue };
+            hits += stats.hits;
+            fewer += u32::from(less);
+            coupled += u32::from(stats.coupled > 0);
+        }
+        let mut plain = gpu_graphs::tables(&g, OPTIONS).tables;
+        let mut got = plain.clone();
+        if engine::run_cpu(&mut plain) != status::GAVE_UP {
+            fold(&g.name, &mut got, mode::FOLD);
+            same(&g.name, &got, &plain);
+        }
+    }
+    println!(
+        "{hits} hits, {fewer} simulated less, {coupled} with coupled switches, {matters} end otherwise by cut-through"
+    );
+    assert!(hits > 100 && fewer > 100 && coupled > 100 && matters > 200, "{hits} {fewer} {coupled} {matters}");
 }
 
 #[test]

@@ -70,6 +70,9 @@ fn task_graphs_end_as_on_the_cpu() {
         let g = gpu_graphs::case(seed);
         all_orders(&g.name, &gpu_graphs::tables(&g, BuildOptions::default()).tables);
     }
+    for g in (0..12).chain(random::UEC..random::UEC + 6).map(gpu_graphs::cut_through) {
+        all_orders(&g.name, &gpu_graphs::tables(&g, BuildOptions::default()).tables);
+    }
 }
 
 /// Kernels that have no more parts than an experiment needs leave the bytes that kernels with all parts do.

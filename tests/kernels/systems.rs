@@ -74,7 +74,8 @@ fn random_networks() {
         .chain(random::IMPAIRED..random::IMPAIRED + 60)
         .chain(random::MOVING..random::MOVING + 60)
         .chain(random::WATCHED..random::WATCHED + 80)
-        .chain(random::AVERAGED..random::AVERAGED + 60);
+        .chain(random::AVERAGED..random::AVERAGED + 60)
+        .chain(random::CUT_THROUGH..random::CUT_THROUGH + 80);
     for seed in seeds {
         let mut t = support::engine::tables(&random::case(seed), BuildOptions::default()).tables;
         parity(kernels, &format!("random case {seed}"), &mut t, 150);
@@ -108,6 +109,9 @@ fn task_graphs() {
         let g = gpu_graphs::case(seed);
         let options = BuildOptions { exp_id: seed as u32, rtt_cap: 4 * (seed as u32 % 3), ..Default::default() };
         parity(kernels, &g.name, &mut gpu_graphs::tables(&g, options).tables, 250);
+    }
+    for g in (0..24).chain(random::UEC..random::UEC + 12).map(gpu_graphs::cut_through) {
+        parity(kernels, &g.name, &mut gpu_graphs::tables(&g, BuildOptions::default()).tables, 250);
     }
 }
 

@@ -7,6 +7,7 @@ mod backfill;
 mod classes;
 mod clusters;
 mod compare;
+mod cut_through;
 mod damage;
 mod failing_links;
 mod failures;

@@ -322,6 +322,7 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         swift: Swift::default(),
         nscc: Nscc::default(),
         credit: None,
+        cut_through_bytes: 0,
         watchdog: None,
         ecn_average_weight: 0,
         ecn: flag("ENABLE_QCN"),

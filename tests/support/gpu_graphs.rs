@@ -85,6 +85,17 @@ pub fn case_of(seed: u64, cc: Cc, shape: usize) -> Graph {
     Graph { case, graph, first_qp, release_ps, fresh_qp, name }
 }
 
+/// The case of `seed` over switches that cut through.
+pub fn cut_through(seed: u64) -> Graph {
+    let mut g = case(seed);
+    let transport = &mut g.case.transport;
+    transport.cut_through_bytes =
+        [64, 14, 64, 200][(seed % 4) as usize].min(transport.payload + transport.data_overhead);
+    g.case.rtt = random::rtt(&g.case.network, &g.case.paths, &g.case.transport);
+    g.name += ", cut-through";
+    g
+}
+
 /// Larger messages through the least buffers, without PFC.
 fn lossy(case: &mut Case, graph: &mut TaskGraph) {
     for task in &mut graph.tasks {

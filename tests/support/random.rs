@@ -13,6 +13,7 @@ use hyperfold_network::transport::{
 
 use super::Case;
 use super::random_changes::{break_links, break_ports, impair_links, second_ports, slow_arcs};
+use super::random_cut_through::cut_through;
 use super::random_pauses::{averaged, watched};
 
 /// splitmix64.
@@ -49,6 +50,9 @@ impl Rng {
 
 /// The case of `seed`. Over consecutive seeds all congestion controls come in turn, but from [`SWIFT`] to [`SELECTIVE`] all have Swift.
 pub fn case(seed: u64) -> Case {
+    if seed >= CUT_THROUGH {
+        return cut_through(seed);
+    }
     if seed >= AVERAGED {
         return averaged(seed);
     }
@@ -93,6 +97,9 @@ pub const WATCHED: u64 = 10_000_000;
 
 /// Seeds from here on mark by averages of queues, in a case of any other kind.
 pub const AVERAGED: u64 = 11_000_000;
+
+/// Seeds from here on have switches that cut through, in a case of any other kind but adaptive routing.
+pub const CUT_THROUGH: u64 = 12_000_000;
 
 /// A case with congestion control `cc`.
 pub fn case_of(first_seed: u64, cc: Cc) -> Case {
@@ -633,6 +640,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         swift: if cc == Cc::Swift { swift(rng) } else { Swift::default() },
         nscc: Nscc::default(),
         credit: None,
+        cut_through_bytes: 0,
         watchdog: None,
         ecn_average_weight: 0,
     }
@@ -644,11 +652,17 @@ pub fn rtt(network: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec
         .iter()
         .map(|p| {
             let links: Vec<&Link> = p.data[0].iter().map(|&a| network.arc_link(a)).collect();
-            let send = |l: &Link| {
-                let ps = transport.payload as u64 * 8 * 1_000_000_000_000 / l.rate_bps;
+            // A switch that cuts through waits for no more than the header.
+            let is_cut = |k: usize| {
+                transport.cut_through_bytes > 0
+                    && links.get(k + 1).is_some_and(|next| next.rate_bps <= links[k].rate_bps)
+            };
+            let send = |k: usize| {
+                let bytes = transport.payload.min(if is_cut(k) { transport.cut_through_bytes } else { u32::MAX });
+                let ps = bytes as u64 * 8 * 1_000_000_000_000 / links[k].rate_bps;
                 ps / transport.clock_ps * transport.clock_ps
             };
-            let rtt_ps: u64 = links.iter().map(|l| 2 * l.delay_ps + send(l)).sum();
+            let rtt_ps: u64 = (0..links.len()).map(|k| 2 * links[k].delay_ps + send(k)).sum();
             let least = links.iter().map(|l| l.rate_bps).min().expect("paths have links");
             RttWindow { rtt_ps, window_bytes: (rtt_ps as u128 * least as u128 / 8 / 1_000_000_000_000) as u64 }
         })

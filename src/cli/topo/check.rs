@@ -57,7 +57,7 @@ pub fn execute(args: &CheckArgs) -> Result<Exit, CliError> {
 
 fn findings(found: &FoundNetwork) -> Vec<Finding> {
     let net = &found.network;
-    let facts = Facts::new(net);
+    let facts = Facts::of(found);
     let mut findings = Vec::new();
     if facts.distances.unreached_pairs > 0 {
         let pairs = count(facts.distances.unreached_pairs);

@@ -4,8 +4,11 @@
 
 use std::collections::BTreeMap;
 
+use hyperfold_config::spec::KeyId;
 use hyperfold_network::routing::{Distances, PayloadClock, Router, global_rtt_window};
-use hyperfold_network::topology::{Network, NodeKind, bisection_bps};
+use hyperfold_network::topology::{NodeKind, bisection_bps};
+
+use super::source::FoundNetwork;
 
 /// Switches with the same ports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -52,7 +55,8 @@ pub const PAYLOAD: u32 = 1000;
 
 impl Facts {
     /// Counts and searches. It takes seconds for networks of tens of thousands of hosts.
-    pub fn new(net: &Network) -> Facts {
+    pub fn of(found: &FoundNetwork) -> Facts {
+        let net = &found.network;
         let mut ports = vec![(0u32, 0u32, 0u64); net.nodes.len()];
         let mut links = BTreeMap::new();
         let is_host = |v: u32| net.nodes[v as usize].kind == NodeKind::Host;
@@ -77,6 +81,8 @@ impl Facts {
             hosts().filter(|(n, _)| (n.server < servers / 2) == first).map(|(_, (_, _, bps))| bps).sum::<u64>()
         };
         let router = Router::new(net);
+        let cut_through = found.config.values.int(KeyId::CutThroughBytes) as u32;
+        let packet = PayloadClock { cut_through, ..PayloadClock::ps(PAYLOAD) };
         Facts {
             gpus: net.ranks.len(),
             servers: servers as usize,
@@ -86,7 +92,7 @@ impl Facts {
             distances: router.distances(),
             bisection_bps: bisection_bps(net),
             half_bps: rate(true).min(rate(false)),
-            rtt_ps: global_rtt_window(&router, PayloadClock::ps(PAYLOAD)).rtt_ps,
+            rtt_ps: global_rtt_window(&router, packet).rtt_ps,
         }
     }
 

@@ -35,9 +35,9 @@ pub fn execute(args: &ShowArgs) -> Result<Exit, CliError> {
         tell(&format!("experiment {exp_id}: {why}"));
     }
     if args.json {
-        found.networks.iter().for_each(|n| say_json(&as_json(&found.axes, n, &Facts::new(&n.network))));
+        found.networks.iter().for_each(|n| say_json(&as_json(&found.axes, n, &Facts::of(n))));
     } else if let [network] = &found.networks[..] {
-        one(network, &Facts::new(&network.network)).iter().for_each(|line| say(line));
+        one(network, &Facts::of(network)).iter().for_each(|line| say(line));
     } else {
         table(&found).iter().for_each(|line| say(line));
     }
@@ -124,7 +124,7 @@ fn table(found: &FoundNetworks) -> Vec<String> {
     );
     let mut table = TextTable::new(header);
     for n in &found.networks {
-        let facts = Facts::new(&n.network);
+        let facts = Facts::of(n);
         let d = &facts.distances;
         let mut row = vec![n.exp_id.to_string()];
         row.extend(axes.iter().map(|&i| n.values[i].clone()));

@@ -86,9 +86,10 @@ impl IterationFabric {
         })
     }
 
-    /// Payload of a data packet and the clock of the network, for times on links.
+    /// Payload of a data packet, the clock of the network and its kind of switches, for times on links.
     pub(super) fn packet(&self) -> PayloadClock {
-        PayloadClock { payload: self.transport.payload, clock_ps: self.transport.clock_ps }
+        let tr = &self.transport;
+        PayloadClock { payload: tr.payload, cut_through: tr.cut_through_bytes, clock_ps: tr.clock_ps }
     }
 
     /// Bytes of acknowledgements over bytes of the packets that they acknowledge, in parts of [`WHOLE`].

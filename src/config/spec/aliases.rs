@@ -30,6 +30,10 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
          latency_us delay_us link_delay_us",
     ),
     ("topology.switch_latency_ns", "switch_latency switch_delay forwarding_latency"),
+    (
+        "topology.cut_through_bytes",
+        "cut_through cutthrough cut_through_switching topology.cut_through store_and_forward switching_mode forwarding_mode switch_mode wormhole",
+    ),
     ("topology.oversubscription", "oversub oversubscription_ratio oversubscription_factor"),
     ("topology.leaf_buffer_mib", "leaf_buffer tor_buffer tor_buffer_mib buffer_leaf_mib"),
     ("topology.agg_buffer_mib", "agg_buffer aggregation_buffer aggregation_buffer_mib buffer_agg_mib"),

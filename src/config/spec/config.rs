@@ -7,6 +7,7 @@ use std::path::Path;
 use super::applies_when::{has_nvlink, job_mode, ultra_ethernet};
 use super::cluster::{ClusterRun, cluster_run};
 use super::costs::CostKeys;
+use super::cut_through::check_cut_through;
 use super::ecn_by_rate::ecn_by_rate;
 use super::error::Conflict;
 use super::jobs::{JobSection, JobsSection};
@@ -230,6 +231,7 @@ impl Config {
             return fail(KeyId::TimelyTLowUs, format!("it must be at most transport.timely.t_high_us = {high}"));
         }
         check_ultra_ethernet(v)?;
+        check_cut_through(v)?;
         if v.is(KeyId::Cc, "swift") && v.float(KeyId::SwiftFsMinCwnd) >= v.float(KeyId::SwiftFsMaxCwnd) {
             let max = v.get(KeyId::SwiftFsMaxCwnd);
             return fail(KeyId::SwiftFsMinCwnd, format!("it must be below transport.swift.fs_max_cwnd = {max}"));

@@ -47,6 +47,8 @@ macro_rules! for_each_key {
             CoreDelayNs "topology.core_delay_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::core_delay_ns, "uplink_delay_ns"), three_tiers,
                 "propagation delay of a link to the third tier, one way";
             SwitchLatencyNs "topology.switch_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), generated, "added to the delay of links into a switch";
+            CutThroughBytes "topology.cut_through_bytes" int(0, 65535), D::Int(0), |v| packets(v) || flows(v),
+                "cut-through: a switch may forward a packet once this many bytes of it are there, such as 64, if its egress is not faster than the link it comes by; 0: after the last bit (store and forward)";
             Oversubscription "topology.oversubscription" stepped(0.001, 1000.0, 0.001), D::Float(1.0),
                 oversubscribed, "rate into a leaf from hosts over its rate to the tier above";
             BufferMib "topology.buffer_mib" BUFFER_MIB, D::Float(32.0), shares_buffer, "shared packet buffer of a switch; one inside a server has room for what is in flight besides";

@@ -7,6 +7,7 @@ mod applies_when;
 mod cluster;
 mod config;
 mod costs;
+mod cut_through;
 mod derive;
 mod docs;
 mod ecn_by_rate;
@@ -52,6 +53,7 @@ pub use cluster::{
 };
 pub use config::{Config, Joining, Steady};
 pub use costs::CostKeys;
+pub use cut_through::adaptive_cut_through;
 pub use docs::{reference_markdown, template};
 pub use error::{Conflict, Place, SpecError};
 pub use experts::{DispatcherChoice, ExpertsSpec};

@@ -3,6 +3,7 @@
 //! Layer: spec. Defaults that scale with the NIC's rate are resolved here, because only the built network knows that rate.
 
 use super::config::Config;
+use super::cut_through::{congestion_control, data_overhead};
 use super::error::Conflict;
 use super::key_id::KeyId;
 use super::scale::{fixed, scaled};
@@ -17,16 +18,7 @@ impl Config {
     /// value contradicts that rate or another key.
     pub fn transport(&self, nic_rate_bps: u64) -> Result<Transport, Conflict> {
         let v = &self.values;
-        let cc = match v.text(KeyId::Cc) {
-            "dcqcn" => Cc::Dcqcn,
-            "hpcc" => Cc::Hpcc,
-            "timely" => Cc::Timely,
-            "dctcp" => Cc::Dctcp,
-            "swift" => Cc::Swift,
-            "nscc" => Cc::Nscc,
-            "rccc" => Cc::Rccc,
-            _ => Cc::None,
-        };
+        let cc = congestion_control(v);
         let us = |key: KeyId| scaled(v.float(key), PS_PER_US as f64);
         let mbps = |key: KeyId| scaled(v.float(key), BPS_PER_MBPS as f64);
         // `per_100g` in Mb/s scales with the NIC; at least 1 bps, so that an increase increases.
@@ -65,12 +57,7 @@ impl Config {
             n => n,
         };
         let payload = v.int(KeyId::PayloadBytes) as u32;
-        let data_overhead = match cc {
-            Cc::Hpcc => 90,
-            Cc::Timely | Cc::Swift => 56,
-            Cc::Nscc | Cc::Rccc => 64,
-            Cc::None | Cc::Dcqcn | Cc::Dctcp => 48,
-        };
+        let data_overhead = data_overhead(cc);
         let ack_bytes = match cc {
             Cc::Hpcc => 88,
             Cc::Nscc | Cc::Rccc => 64,
@@ -129,6 +116,7 @@ impl Config {
             swift: swift(v),
             nscc: Nscc::default(),
             credit: None,
+            cut_through_bytes: v.int(KeyId::CutThroughBytes) as u32,
             watchdog: watchdog(v),
             ecn: v.bool(KeyId::Ecn),
             pfc: v.bool(KeyId::Pfc),

@@ -6,6 +6,7 @@ use super::key::{EventKey, lineage, lineages};
 use super::lists::{fetch_rest, wire_push};
 use super::loss::{is_lost, lose_of_nic};
 use super::math::tx_time;
+use super::switch::cut_through::time_on_wire;
 use super::task;
 use super::transport::spraying::{next_entropy, path_of};
 use super::transport::stream::{is_uec, next_start, takes_any_order, takes_credit};
@@ -158,15 +159,17 @@ pub(super) fn send_data(t: &mut Tables, n: NicIdx, f: FlowIdx, event: &EventKey)
 /// Puts packet `p` on the NIC's wire; its transmission takes `x` ps.
 #[inline]
 pub(super) fn transmit(t: &mut Tables, n: NicIdx, p: PacketIdx, x: u64, event: &EventKey) {
+    let row = &t.nics[n];
+    let (peer, delay) = (row.peer, row.delay);
+    let on_wire = if t.exps[0].cut_through == 0 { x } else { time_on_wire(t, peer, row.rate, p, x) };
+    let [ends, arrives] = lineages([x, on_wire + delay], &event.d);
     let row = &mut t.nics[n];
     row.busy_until = event.t + x;
-    let (peer, delay) = (row.peer, row.delay);
-    let [ends, arrives] = lineages([x, x + delay], &event.d);
     row.busy_d = ends;
     row.hops += 1;
     let pk = &mut t.packets[p];
     row.tx_bytes += (pk.meta & meta::WIRE_MASK) as u64;
-    pk.t = event.t + x + delay;
+    pk.t = event.t + on_wire + delay;
     t.details[p].d = arrives;
     if peer.0 & LINK_LOSES != 0 && is_lost(t, n.end(), p, event.t + x) {
         return lose_of_nic(t, n.end(), p);

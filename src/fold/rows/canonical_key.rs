@@ -76,6 +76,7 @@ fn rules(e: &Exp) -> Exp {
         credit_grant: e.credit_grant,
         credit_stretch_q16: e.credit_stretch_q16,
         adaptive_grade: e.adaptive_grade,
+        cut_through: e.cut_through,
         class_n: 0,
         rates_mbps_lo: e.rates_mbps_lo,
         rates_mbps_hi: e.rates_mbps_hi,
@@ -139,7 +140,6 @@ fn rules(e: &Exp) -> Exp {
         watch_first: 0,
         average_first: 0,
         average_weight: 0,
-        pad0: 0,
         // Experiments with adaptive routing are not folded.
         flowlet_gap: 0,
         flowlet_first: 0,

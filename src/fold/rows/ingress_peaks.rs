@@ -4,6 +4,7 @@
 //! Layer: fold/rows. Examines only ingresses that may exceed their known peak in a window.
 
 use hyperfold_columns::{NONE, PacketIdx, PortIdx, SwitchIdx, Tables, meta};
+use hyperfold_engine::cpu::switch::cut_through::time_on_wire;
 use hyperfold_engine::cpu::switch::egress;
 use hyperfold_engine::cpu::switch::plan::request_word;
 
@@ -133,7 +134,9 @@ impl IngressPeaks {
             let ingress = self.place_of_port[packet.in_port.usize()];
             if ingress != NONE {
                 let bytes = packet.meta & meta::WIRE_MASK;
-                self.leave(ingress, packet.t - row.delay - egress::duration(t, port, bytes), bytes);
+                let x = egress::duration(t, port, bytes);
+                let on_wire = if t.exps[0].cut_through == 0 { x } else { time_on_wire(t, row.peer, row.rate, p, x) };
+                self.leave(ingress, packet.t - row.delay - on_wire, bytes);
             }
             p = packet.next;
         }

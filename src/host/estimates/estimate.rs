@@ -15,7 +15,7 @@ use hyperfold_config::spec::{Config, Source, WorkloadSection};
 
 use crate::estimates::message_estimate::estimate_messages;
 use crate::estimates::worked_out::RanksWithTasks;
-use crate::outcomes::flow_info::{ideal_ps, nvlink_ps};
+use crate::outcomes::flow_info::{IdleNetwork, nvlink_ps};
 use crate::outcomes::job_outcomes::iteration;
 use crate::outcomes::outcome::{Ending, ExperimentOutcome, FlowOutcome};
 use crate::programs::job;
@@ -73,10 +73,11 @@ fn walked(r: &Routed) -> ExperimentOutcome {
         ..ExperimentOutcome::default()
     };
     let mut flows = Vec::new();
+    let idle = IdleNetwork::new(&r.network, &r.transport, &r.changes);
     for (id, (task, qp, bytes)) in job.graph.messages().enumerate() {
         let (row, ends) = (&rows[task as usize], job.graph.qps[qp as usize]);
-        let ideal_ps = r.packet_of[qp as usize]
-            .map_or_else(|| nvlink_ps(bytes, &r.network), |p| ideal_ps(bytes, &r.network, &r.paths[p], &r.transport));
+        let ideal_ps =
+            r.packet_of[qp as usize].map_or_else(|| nvlink_ps(bytes, &r.network), |p| idle.flow_ps(bytes, &r.paths[p]));
         let fct_ps = (row.done != NEVER).then(|| row.done - row.at);
         flows.push(FlowOutcome {
             id: id as u32,
@@ -118,12 +119,13 @@ fn flows(r: &Routed) -> ExperimentOutcome {
     let loads = loads(r);
     let mut outcome = ExperimentOutcome { bill: Some(r.bill), ..ExperimentOutcome::default() };
     let mut flows = Vec::with_capacity(r.flows.len());
+    let idle = IdleNetwork::new(&r.network, &r.transport, &r.changes);
     for (f, packet) in r.flows.iter().zip(&r.packet_of) {
         let (ideal_ps, fct) = match packet {
             None => (nvlink_ps(f.bytes, &r.network), nvlink_ps(f.bytes, &r.network)),
             Some(p) => {
                 let paths = &r.paths[*p].data;
-                let alone = ideal_ps(f.bytes, &r.network, &r.paths[*p], &r.transport);
+                let alone = idle.flow_ps(f.bytes, &r.paths[*p]);
                 let arcs = || paths.iter().flatten().copied();
                 // The time alone is that over links at their own rate, as is the part of it that is taken off again.
                 let share = f.bytes / paths.len() as u64;

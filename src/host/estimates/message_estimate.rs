@@ -13,6 +13,8 @@ use hyperfold_base::units::{PS_PER_S, tx_ps};
 use hyperfold_columns::{NEVER, Task, task};
 use hyperfold_llm::workload::tasks::{EdgeMoment, Target, TaskGraph, Work};
 use hyperfold_network::routing::FlowPaths;
+use hyperfold_network::topology::{ArcIdx, Network};
+use hyperfold_network::transport::Transport;
 
 use crate::outcomes::flow_info::nvlink_ps;
 use crate::setup::route::Routed;
@@ -92,6 +94,14 @@ fn grouped(n: usize, keys: impl Iterator<Item = u32> + Clone) -> (Vec<u32>, Vec<
         next[k as usize] += 1;
     }
     (order, first)
+}
+
+/// Time in ps from the beginning of a transmission over arc number `m` of `path` until its packet of `wire` bytes can be handled at the far end, without the
+/// delay.
+fn on_wire_ps(net: &Network, tr: &Transport, path: &[ArcIdx], m: usize, wire: u32) -> u64 {
+    let rate = net.arc_rate(path[m]);
+    let cuts_through = tr.cut_through_bytes > 0 && path.get(m + 1).is_some_and(|&next| net.arc_rate(next) <= rate);
+    tx_ps(if cuts_through { wire.min(tr.cut_through_bytes) } else { wire }, rate, tr.clock_ps)
 }
 
 impl<'a> MessageEstimate<'a> {
@@ -187,20 +197,22 @@ impl<'a> MessageEstimate<'a> {
         let mut last = now_ps;
         for path in &paths.data {
             let (mut head, mut tail) = (now_ps, now_ps);
-            for &arc in path {
+            for (m, &arc) in path.iter().enumerate() {
                 let (rate, delay_ps) = (net.arc_rate(arc), net.arc_link(arc).delay_ps);
                 let one = tx_ps(packet, rate, tr.clock_ps);
                 let all = (u128::from(wire) * 8 * u128::from(PS_PER_S) / u128::from(rate)) as u64;
                 let start = head.max(self.free[arc as usize]);
                 let end = (start + all).max(tail + one);
                 self.free[arc as usize] = end;
-                (head, tail) = (start + one + delay_ps, end + delay_ps);
+                // What a switch that cuts through waits for.
+                let on_wire = on_wire_ps(net, tr, path, m, packet);
+                (head, tail) = (start + on_wire + delay_ps, end - (one - on_wire) + delay_ps);
             }
             last = last.max(tail);
         }
-        let back: u64 = paths.ack[0]
-            .iter()
-            .map(|&a| tx_ps(tr.ack_bytes, net.arc_rate(a), tr.clock_ps) + net.arc_link(a).delay_ps)
+        let way_back = paths.ack[0].iter().enumerate();
+        let back: u64 = way_back
+            .map(|(m, &arc)| on_wire_ps(net, tr, &paths.ack[0], m, tr.ack_bytes) + net.arc_link(arc).delay_ps)
             .sum();
         (last, last + back)
     }

@@ -215,7 +215,7 @@ fn in_any_order(mut draft: Draft) -> Draft {
 /// Cases of parts of the kernels that few experiments need. Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again or mixed, drops
 /// without trimming, messages of a task graph, and receiver credit with and without a window. Ports with queues of their own under another congestion control.
 /// Adaptive routing with a shared buffer, with pauses, with queues of ports, and by flowlets. Traffic classes. Links that lose
-/// packets, and a flow that moves to another NIC. A watchdog of pauses. Averages of queues.
+/// packets, and a flow that moves to another NIC. A watchdog of pauses. Averages of queues. Switches that cut through.
 pub fn rare() -> Vec<KernelCase> {
     let mut drafts = ultra_ethernet(Cc::Nscc);
     drafts.extend(ultra_ethernet(Cc::Rccc));
@@ -227,6 +227,7 @@ pub fn rare() -> Vec<KernelCase> {
     drafts.push(lossy_links(any_order(Cc::Dcqcn)));
     drafts.push(watched(pauses(Cc::None)));
     drafts.push(averaged(marks(Cc::Dcqcn)));
+    drafts.extend([pauses(Cc::Hpcc), any_order(Cc::Dcqcn)].map(cut_through));
     built(drafts)
 }
 
@@ -249,7 +250,7 @@ pub fn of(parts: KernelParts) -> Vec<KernelCase> {
 /// Cases of every kind, each under every congestion control.
 fn kinds_of_cases() -> Vec<(String, Draft)> {
     let mut drafts: Vec<(String, Draft)> = Vec::new();
-    let kinds: [(&str, CaseOfControl); 17] = [
+    let kinds: [(&str, CaseOfControl); 18] = [
         ("marks", marks),
         ("losses", losses),
         ("pauses", pauses),
@@ -267,6 +268,7 @@ fn kinds_of_cases() -> Vec<(String, Draft)> {
         ("links that lose packets", |cc| lossy_links(any_order(cc))),
         ("a watchdog of pauses", |cc| watched(pauses(cc))),
         ("averages of queues", |cc| averaged(marks(cc))),
+        ("cut-through", |cc| cut_through(pauses(cc))),
     ];
     for (kind, draft) in kinds {
         // HPCC has no queues of ports.
@@ -342,6 +344,13 @@ fn classed(mut draft: Draft) -> Draft {
 fn averaged(mut draft: Draft) -> Draft {
     draft.case.transport.ecn_average_weight = 2;
     draft.name += ", averages of queues";
+    draft
+}
+
+/// A case whose switches cut through, where a port is not faster than the link before it.
+fn cut_through(mut draft: Draft) -> Draft {
+    draft.case.transport.cut_through_bytes = 64;
+    draft.name += ", cut-through";
     draft
 }
 

@@ -71,6 +71,7 @@ pub fn transport(cc: Cc) -> Transport {
         },
         nscc: Nscc::default(),
         credit: None,
+        cut_through_bytes: 0,
         watchdog: None,
         ecn_average_weight: 0,
         ecn: true,

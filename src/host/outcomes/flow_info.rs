@@ -2,14 +2,18 @@
 //!
 //! Layer: host. Reads networks and paths; simulates nothing.
 
+use std::collections::BTreeMap;
+
 use hyperfold_base::units::PS_PER_S;
 use hyperfold_columns::{FlowIdx, TaskIdx};
 use hyperfold_flow::{Hop, PacketSizes};
+use hyperfold_network::changes::TimedChange;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Network, NvLink};
 use hyperfold_network::transport::Transport;
 
 use crate::programs::job::Job;
+use crate::tables::network_changes::slowest_rates;
 
 /// Message sizes remembered per queue pair. Few, as they are searched one by one.
 const SIZES_KNOWN: usize = 8;
@@ -45,7 +49,7 @@ pub enum FlowCarrier {
 }
 
 /// Returns the messages of a job as flows, in the order of tasks.
-pub(crate) fn messages(job: &Job, net: &Network, paths: &[FlowPaths], transport: &Transport) -> Vec<FlowInfo> {
+pub(crate) fn messages(job: &Job, paths: &[FlowPaths], idle: &IdleNetwork) -> Vec<FlowInfo> {
     // For each queue pair its (message size, ideal time in ps); a queue pair has few sizes.
     let mut ideal: Vec<Vec<(u64, u64)>> = vec![Vec::new(); job.graph.qps.len()];
     let mut ideal_ps_of = |qp: u32, bytes: u64| {
@@ -53,7 +57,7 @@ pub(crate) fn messages(job: &Job, net: &Network, paths: &[FlowPaths], transport:
         if let Some(&(_, ps)) = known.iter().find(|k| k.0 == bytes) {
             return ps;
         }
-        let ps = ideal_ps(bytes, net, &paths[qp as usize], transport);
+        let ps = idle.flow_ps(bytes, &paths[qp as usize]);
         if known.len() < SIZES_KNOWN {
             known.push((bytes, ps));
         }
@@ -74,21 +78,52 @@ pub(crate) fn messages(job: &Job, net: &Network, paths: &[FlowPaths], transport:
     job.graph.messages().enumerate().map(info).collect()
 }
 
-/// Returns the completion time on an idle network at line rate, ps. All packets go one behind the other over every link of the path, store and forward, until
-/// the last is whole at the receiver, and its acknowledgement is back. The slowest link decides. No flow is faster. Links have their own rates, also those that
-/// run at a reduced one: so the slowdown of a flow shows what the reduction costs it, and a sprayed flow that avoids a slow path is not below 1.
-pub(crate) fn ideal_ps(bytes: u64, net: &Network, paths: &FlowPaths, tr: &Transport) -> u64 {
-    let hops = |arcs: &[ArcIdx]| -> Vec<Hop> {
-        arcs.iter().map(|&arc| net.arc_link(arc)).map(|link| (link.rate_bps, link.delay_ps)).collect()
-    };
-    let sizes = PacketSizes {
-        payload: tr.payload,
-        data_overhead: tr.data_overhead,
-        ack_bytes: tr.ack_bytes,
-        ack_interval: tr.ack_interval,
-        clock_ps: tr.clock_ps,
-    };
-    sizes.alone(&hops(&paths.data[0]), &hops(&paths.ack[0]), bytes).acked_ps
+/// A network without other traffic, for completion times with which those of flows are compared.
+pub(crate) struct IdleNetwork<'a> {
+    net: &'a Network,
+    transport: &'a Transport,
+    /// Lowest rate in bps of each direction of a link whose rate changes.
+    slowest: BTreeMap<ArcIdx, u64>,
+}
+
+impl<'a> IdleNetwork<'a> {
+    /// The network `net`, whose rates change as `changes` say.
+    pub(crate) fn new(net: &'a Network, transport: &'a Transport, changes: &[TimedChange]) -> IdleNetwork<'a> {
+        IdleNetwork { net, transport, slowest: slowest_rates(changes) }
+    }
+
+    /// Returns the completion time of a flow of `bytes` at line rate, ps. All packets go one behind the other over every link of the path, until the last is
+    /// whole at the receiver, and its acknowledgement is back. The slowest link decides. No flow is faster. Links have their own rates, also those that run at
+    /// a reduced one: so the slowdown of a flow shows what the reduction costs it, and a sprayed flow that avoids a slow path is not below 1.
+    pub(crate) fn flow_ps(&self, bytes: u64, paths: &FlowPaths) -> u64 {
+        let tr = self.transport;
+        let sizes = PacketSizes {
+            payload: tr.payload,
+            data_overhead: tr.data_overhead,
+            ack_bytes: tr.ack_bytes,
+            ack_interval: tr.ack_interval,
+            cut_through: tr.cut_through_bytes,
+            clock_ps: tr.clock_ps,
+        };
+        sizes.alone(&self.hops(&paths.data), &self.hops(&paths.ack), bytes).acked_ps
+    }
+
+    /// The links of the first of `paths`. A switch counts as cutting through if it ever does for packets of one of the paths: a port that becomes as slow as
+    /// the link before it makes a flow faster.
+    fn hops(&self, paths: &[Vec<ArcIdx>]) -> Vec<Hop> {
+        let first = &paths[0];
+        let own_bps = |arc: ArcIdx| self.net.arc_link(arc).rate_bps;
+        let lowest_bps = |arc: ArcIdx| self.net.arc_rate(arc).min(self.slowest.get(&arc).copied().unwrap_or(u64::MAX));
+        let may_cut = |path: &[ArcIdx], m: usize| {
+            path.len() == first.len() && path.get(m + 1).is_some_and(|&next| lowest_bps(next) <= own_bps(path[m]))
+        };
+        let hop = |(m, &arc): (usize, &ArcIdx)| Hop {
+            rate_bps: own_bps(arc),
+            delay_ps: self.net.arc_link(arc).delay_ps,
+            cuts_through: self.transport.cut_through_bytes > 0 && paths.iter().any(|path| may_cut(path, m)),
+        };
+        first.iter().enumerate().map(hop).collect()
+    }
 }
 
 /// Returns the completion time inside a server, ps: the bytes at NVLink's rate, and its latency there and back.

@@ -14,7 +14,7 @@ use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::Network;
 
 use crate::estimates::worked_out::RanksWithTasks;
-use crate::outcomes::flow_info::{FlowCarrier, FlowInfo, ideal_ps, messages, nvlink_ps};
+use crate::outcomes::flow_info::{FlowCarrier, FlowInfo, IdleNetwork, messages, nvlink_ps};
 use crate::outcomes::series_outcome;
 use crate::programs::job::Job;
 use crate::setup::error::PrepareError;
@@ -345,6 +345,7 @@ pub(crate) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
     }
     let from_file = matches!(config.topology.kind, TopologyKind::File { .. }) && job.is_none();
     let name = |rank: u32| if from_file { network.nodes[network.ranks[rank as usize] as usize].id } else { rank };
+    let idle = IdleNetwork::new(&network, &transport, &changes);
     let plain = flows[..n_plain].iter().zip(&packet_of).map(|(f, packet)| FlowInfo {
         id: f.id,
         src: name(f.src_rank),
@@ -352,7 +353,7 @@ pub(crate) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
         bytes: f.bytes,
         start_ps: f.start_ps,
         ideal_ps: match packet {
-            Some(i) => ideal_ps(f.bytes, &network, &paths[*i], &transport),
+            Some(i) => idle.flow_ps(f.bytes, &paths[*i]),
             None => nvlink_ps(f.bytes, &network),
         },
         carried: packet.map_or(FlowCarrier::Inside, |i| FlowCarrier::Alone(built.flow_rows[i])),
@@ -360,7 +361,7 @@ pub(crate) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
     let mut infos: Vec<FlowInfo> = plain.collect();
     let qp_paths = &paths[first_qp..];
     if let Some(job) = &job {
-        infos.extend(messages(job, &network, qp_paths, &transport));
+        infos.extend(messages(job, qp_paths, &idle));
     }
     let hops = |bytes: u64, p: &FlowPaths| {
         bytes.div_ceil(transport.payload as u64) * (p.data[0].len() + p.ack[0].len()) as u64

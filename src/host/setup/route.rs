@@ -160,6 +160,9 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     transport.spray_in_turn = policy.takes_turns();
     transport.recycles_paths = policy.recycles();
     transport.grade_packets = policy.is_adaptive().then(|| config.values.int(KeyId::GradePackets) as u32);
+    if transport.grade_packets.is_some() && transport.cut_through_bytes > 0 {
+        return Err(PrepareError::Config(spec::adaptive_cut_through()));
+    }
     transport.weighs_ports = policy.is_adaptive() && config.values.bool(KeyId::WeighPorts);
     transport.flowlet_gap_ps = if policy.is_adaptive() { config.routing.flowlet_gap_ps } else { 0 };
     let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
@@ -192,7 +195,11 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
             lanes.push(lane);
         }
     }
-    let packet = PayloadClock { payload: transport.payload, clock_ps: transport.clock_ps };
+    let packet = PayloadClock {
+        payload: transport.payload,
+        cut_through: transport.cut_through_bytes,
+        clock_ps: transport.clock_ps,
+    };
     let own: Vec<RttWindow> = paths.iter().map(|p| flow_rtt_window(&network, p, packet)).collect();
     if transport.cc.is_ultra_ethernet() || config.values.bool(KeyId::PortQueue) {
         let rtt_ps = global_rtt_window(&router, packet).rtt_ps;

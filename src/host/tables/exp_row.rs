@@ -83,6 +83,7 @@ pub(super) fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
     e.payload = tr.payload;
     e.data_overhead = tr.data_overhead;
     e.ack_bytes = tr.ack_bytes;
+    e.cut_through = tr.cut_through_bytes;
     e.seed = tr.seed;
     e.routing_seed = tr.routing_seed;
     e.adaptive_grade = tr.grade_packets.unwrap_or(0) * (tr.payload + tr.data_overhead);

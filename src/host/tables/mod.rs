@@ -6,7 +6,7 @@ pub(crate) mod build_tasks;
 mod exp_row;
 pub(crate) mod job_rows;
 mod link_ends;
-mod network_changes;
+pub(crate) mod network_changes;
 pub mod packet_case;
 mod path_choices;
 pub(crate) mod task_row_cache;

@@ -102,7 +102,7 @@ fn loss_words(t: &mut OwnedTables, ends: &Ends) {
 }
 
 /// Lowest rate in bps of each direction of a link whose rate changes.
-pub(super) fn slowest_rates(changes: &[TimedChange]) -> BTreeMap<ArcIdx, u64> {
+pub(crate) fn slowest_rates(changes: &[TimedChange]) -> BTreeMap<ArcIdx, u64> {
     let mut slowest = BTreeMap::new();
     for timed in changes {
         if let NetworkChange::Rate { arc, rate_bps } = timed.change {

@@ -11,50 +11,53 @@ use crate::topology::{ArcIdx, Network, NodeIdx, NodeKind};
 use crate::transport::RttWindow;
 use hyperfold_base::units::PS_PER_S;
 
-/// The packet size and the clock with which round trips are computed.
+/// The packet size, the clock and the kind of switches with which round trips are computed.
 #[derive(Clone, Copy, Debug)]
 pub struct PayloadClock {
     /// Bytes of a packet's payload, below 65,536.
     pub payload: u32,
+    /// Bytes after which switches forward a packet if their egress is not faster than the link it comes by; 0: they store all of it first.
+    pub cut_through: u32,
     /// Each hop's transmission time is rounded down to a multiple of this, in ps, as the reference rounds it down to whole ns; 1 for no rounding.
     pub clock_ps: u64,
 }
 
 impl PayloadClock {
-    /// A payload whose transmission times are not rounded.
+    /// A payload whose transmission times are not rounded, over switches that store and forward.
     pub fn ps(payload: u32) -> PayloadClock {
-        PayloadClock { payload, clock_ps: 1 }
+        PayloadClock { payload, cut_through: 0, clock_ps: 1 }
+    }
+
+    /// Transmission time of `bytes` at `rate_bps` in ps, rounded down.
+    fn tx_ps(self, bytes: u32, rate_bps: u64) -> u64 {
+        let tx_ps = u64::from(bytes) * 8 * PS_PER_S / rate_bps;
+        tx_ps - tx_ps % self.clock_ps.max(1)
     }
 }
 
-/// The sums over a path, one way: delay, transmission time, and the smallest rate.
+/// The sums over the end of a path, one way: delay, time on the wires, and the smallest rate; and the rate of the first of its arcs.
 #[derive(Clone, Copy)]
 struct Sum {
     delay_ps: u64,
     tx_ps: u64,
     rate_bps: u64,
+    first_bps: u64,
 }
 
 impl Sum {
-    const EMPTY: Sum = Sum { delay_ps: 0, tx_ps: 0, rate_bps: u64::MAX };
+    /// The sum over no arcs. No switch follows, which could cut through.
+    const EMPTY: Sum = Sum { delay_ps: 0, tx_ps: 0, rate_bps: u64::MAX, first_bps: u64::MAX };
 
-    /// The sum with one more arc.
-    fn plus(self, net: &Network, arc: ArcIdx, packet: PayloadClock) -> Sum {
+    /// The sum with one more arc before the others.
+    fn after(self, net: &Network, arc: ArcIdx, packet: PayloadClock) -> Sum {
         let l = net.arc_link(arc);
-        let tx_ps = u64::from(packet.payload) * 8 * PS_PER_S / l.rate_bps;
+        let cuts_through = packet.cut_through > 0 && self.first_bps <= l.rate_bps;
+        let bytes = if cuts_through { packet.payload.min(packet.cut_through) } else { packet.payload };
         Sum {
             delay_ps: self.delay_ps + l.delay_ps,
-            tx_ps: self.tx_ps + tx_ps - tx_ps % packet.clock_ps.max(1),
+            tx_ps: self.tx_ps + packet.tx_ps(bytes, l.rate_bps),
             rate_bps: self.rate_bps.min(l.rate_bps),
-        }
-    }
-
-    /// The sum of two parts of a path.
-    fn join(self, other: Sum) -> Sum {
-        Sum {
-            delay_ps: self.delay_ps + other.delay_ps,
-            tx_ps: self.tx_ps + other.tx_ps,
-            rate_bps: self.rate_bps.min(other.rate_bps),
+            first_bps: l.rate_bps,
         }
     }
 
@@ -67,7 +70,7 @@ impl Sum {
 
 /// Base RTT and window of one data path.
 pub fn path_rtt_window(net: &Network, path: &[ArcIdx], packet: PayloadClock) -> RttWindow {
-    path.iter().fold(Sum::EMPTY, |s, &arc| s.plus(net, arc, packet)).window()
+    path.iter().rfold(Sum::EMPTY, |s, &arc| s.after(net, arc, packet)).window()
 }
 
 /// Base RTT and window of a flow: those of its data path, or with spraying the largest RTT and the largest window over its data paths.
@@ -97,13 +100,13 @@ pub fn global_rtt_window(router: &Router, packet: PayloadClock) -> RttWindow {
                 (true, Some(other)) => other,
             };
             let Some(&first) = router.first_arcs(src, dst).first() else { continue };
-            let mut sum = Sum::EMPTY.plus(net, first, packet);
+            let mut sum = Sum::EMPTY;
             if net.arc_to(first) != dst {
                 let table = router.host_table(dst).expect("a first arc to a switch was found in this table");
                 let switch = router.graph().switch_of[net.arc_to(first) as usize];
-                sum = sum.join(sum_to_host(router, table, dst, switch, packet, &mut memo));
+                sum = sum_to_host(router, table, dst, switch, packet, &mut memo);
             }
-            best = largest(best, sum.window());
+            best = largest(best, sum.after(net, first, packet).window());
         }
     }
     best
@@ -128,7 +131,7 @@ fn sum_to_host(
         if table.n_next(switch) == 0 {
             let last =
                 router.last_arcs(switch, dst).next().expect("the class's switches are those the host is attached to");
-            let sum = Sum::EMPTY.plus(net, last, packet);
+            let sum = Sum::EMPTY.after(net, last, packet);
             memo[switch as usize] = Some(sum);
             break sum;
         }
@@ -137,7 +140,7 @@ fn sum_to_host(
         switch = router.graph().switch_of[net.arc_to(arc) as usize];
     };
     for (switch, arc) in chain.into_iter().rev() {
-        sum = sum.plus(net, arc, packet);
+        sum = sum.after(net, arc, packet);
         memo[switch as usize] = Some(sum);
     }
     sum

@@ -19,6 +19,7 @@ mod cc;
 mod changes;
 mod classes;
 mod credit;
+mod cut_through;
 mod graph;
 mod nic;
 mod nscc;
@@ -94,6 +95,8 @@ pub struct Outcome {
     pub watchdog: WatchdogCounts,
     /// Times that an average of a queue was halved, because the queue had been empty.
     pub halved: u64,
+    /// Transmissions of which the far end handled the packet once its header was there.
+    pub cut_through: u64,
     /// The largest egress queue of a switch (data and ACK bytes), right after a packet joined it.
     pub max_queue_bytes: u64,
     /// PULLs that receivers made.
@@ -152,6 +155,7 @@ struct Sim<'a> {
     class_counts: ClassCounts,
     watchdog_counts: WatchdogCounts,
     halved: u64,
+    cut_through: u64,
 }
 
 impl<'a> Sim<'a> {
@@ -185,6 +189,7 @@ impl<'a> Sim<'a> {
             class_counts: ClassCounts::new(case),
             watchdog_counts: WatchdogCounts::default(),
             halved: 0,
+            cut_through: 0,
         };
         for flow in &case.flows[..first_qp] {
             sim.queue.push(Lineage::of_start(Some(flow.id)), flow.start_ps, Event::Start(flow.id));
@@ -335,6 +340,7 @@ impl<'a> Sim<'a> {
             dropped_by_watchdog: self.ports.iter().map(|p| p.dropped_by_watchdog).collect(),
             watchdog: self.watchdog_counts,
             halved: self.halved,
+            cut_through: self.cut_through,
             max_queue_bytes: self.max_queue_bytes,
             pulls: self.pulls,
             handed_over: self.handed_over.len(),

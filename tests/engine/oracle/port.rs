@@ -281,11 +281,13 @@ impl Sim<'_> {
             self.ports[arc as usize].queues[class].sent += u64::from(p.wire);
         }
         let clock_ps = self.case.transport.clock_ps;
+        let header_time = self.header_time(arc, &item);
+        self.cut_through += u64::from(header_time.is_some());
         let port = &mut self.ports[arc as usize];
         port.busy = true;
         port.tx_bytes += bytes as u64;
         let done = self.now + tx(bytes, port.rate_bps, clock_ps);
-        let there = done + port.delay_ps;
+        let there = header_time.map_or(done, |time| self.now + time) + port.delay_ps;
         let (down, outages) = (port.down, port.outages);
         self.schedule(done, Event::Complete(arc));
         if down {

@@ -153,9 +153,10 @@ impl Team<'_> {
     ///
     /// Which thread may touch which rows between two barriers:
     /// - Switches of a group: their own ports, plans, wires and words; the packets on these; and the far ends of their links. The far ends are wires
-    ///   to NICs and to switches of other groups, which no other thread touches in this phase: only one port sends on a wire.
+    ///   to NICs and to switches of other groups, which no other thread touches in this phase: only one port sends on a wire. Where switches cut through,
+    ///   the ports of these switches are read.
     /// - NICs: their own wires, queue pairs, tasks and pools, and the wires to their switches. Of an arriving message, the receiver only reads words
-    ///   that nobody writes.
+    ///   that nobody writes. Ports of switches may be read.
     /// - Clocks are only read.
     /// - Between phases the first thread may touch everything.
     fn work(&self, k: usize, t: &mut Tables, mut owner: Option<Owner>) -> Result<(), Broken> {

@@ -2,6 +2,7 @@
 
 use super::averages::averaged_queue;
 use super::class_port::{class_in_turn, held_word, note_sendable, pause_class, port_queue_row};
+use super::cut_through::time_on_wire;
 use super::mmu::SharedBuffer;
 use super::watchdog::{watch_pause, watchdog_drops};
 use crate::cpu::classes::{class_of, class_queue, has_classes, spend_allowance};
@@ -372,16 +373,18 @@ fn push_int(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) {
 /// Puts packet `p` of `wire` bytes on the wire; its transmission takes `x` ps.
 #[inline(always)]
 fn transmit(t: &mut Tables, port: PortIdx, p: PacketIdx, wire: u32, x: u64, event: &TimedEvent) {
-    let delay = t.ports[port].delay;
+    let row = &t.ports[port];
+    let delay = row.delay;
+    let on_wire = if t.exps[0].cut_through == 0 { x } else { time_on_wire(t, row.peer, row.rate, p, x) };
     let cause = event.kind.lineage(t);
-    let [ends, arrives] = lineages([x, x + delay], cause);
+    let [ends, arrives] = lineages([x, on_wire + delay], cause);
     let row = &mut t.ports[port];
     row.busy = 1;
     row.busy_until = event.t + x;
     row.busy_d = ends;
     row.tx_bytes += wire as u64;
     let (peer, in_trouble) = (row.peer, row.has_trouble());
-    t.packets[p].t = event.t + x + delay;
+    t.packets[p].t = event.t + on_wire + delay;
     t.details[p].d = arrives;
     if in_trouble && !reaches_peer(t, port, p, event.t + x) {
         return drop_packet(t, port, p);

@@ -70,13 +70,17 @@ pub struct KernelParts {
     tasks: bool,
     /// Whether the code of averages of queues is there.
     averages: bool,
+    /// Whether the code of switches that cut through is there.
+    cut_through: bool,
 }
 
 impl KernelParts {
     /// Kernels that run any experiment.
-    pub const ALL: KernelParts = KernelParts { modes: OPTIONAL_MODES, controls: u32::MAX, tasks: true, averages: true };
+    pub const ALL: KernelParts =
+        KernelParts { modes: OPTIONAL_MODES, controls: u32::MAX, tasks: true, averages: true, cut_through: true };
     /// Kernels that run no experiment, and begin to be those that a batch needs.
-    pub const NONE: KernelParts = KernelParts { modes: 0, controls: 0, tasks: false, averages: false };
+    pub const NONE: KernelParts =
+        KernelParts { modes: 0, controls: 0, tasks: false, averages: false, cut_through: false };
     /// Kernels for flows under the default control, without anything else.
     pub const USUAL: KernelParts = KernelParts { controls: 1 << cc::HPCC, ..KernelParts::NONE };
 
@@ -94,6 +98,7 @@ impl KernelParts {
             controls,
             tasks: exp.task_len > 0 || exp.gate_len > 0,
             averages: exp.average_first > 0,
+            cut_through: exp.cut_through > 0,
         }
     }
 
@@ -105,6 +110,7 @@ impl KernelParts {
             controls: self.controls | other.controls,
             tasks: self.tasks || other.tasks,
             averages: self.averages || other.averages,
+            cut_through: self.cut_through || other.cut_through,
         }
     }
 
@@ -116,6 +122,7 @@ impl KernelParts {
             controls: self.controls & !other.controls,
             tasks: self.tasks && !other.tasks,
             averages: self.averages && !other.averages,
+            cut_through: self.cut_through && !other.cut_through,
         }
     }
 
@@ -126,7 +133,8 @@ impl KernelParts {
 
     /// Number of parts.
     pub(super) fn count(self) -> u32 {
-        self.modes.count_ones() + self.controls.count_ones() + u32::from(self.tasks) + u32::from(self.averages)
+        let others = [self.tasks, self.averages, self.cut_through];
+        self.modes.count_ones() + self.controls.count_ones() + others.map(u32::from).iter().sum::<u32>()
     }
 
     /// Whether tasks and gates are there.
@@ -137,6 +145,11 @@ impl KernelParts {
     /// Whether averages of queues are there.
     pub(super) fn has_averages(self) -> bool {
         self.averages
+    }
+
+    /// Whether switches that cut through are there.
+    pub(super) fn has_cut_through(self) -> bool {
+        self.cut_through
     }
 
     /// What is known of each experiment that kernels with these parts run: values of the private variables that `enter` sets.
@@ -155,7 +168,8 @@ impl KernelParts {
             cc::ALL.map(|(name, cc)| (name.to_string(), KernelParts { controls: 1 << cc, ..KernelParts::NONE }));
         let tasks = ("tasks".to_string(), KernelParts { tasks: true, ..KernelParts::NONE });
         let averages = ("averages of queues".to_string(), KernelParts { averages: true, ..KernelParts::NONE });
-        modes.into_iter().chain(controls).chain([tasks, averages]).collect()
+        let cut_through = ("cut-through".to_string(), KernelParts { cut_through: true, ..KernelParts::NONE });
+        modes.into_iter().chain(controls).chain([tasks, averages, cut_through]).collect()
     }
 }
 

@@ -21,7 +21,7 @@ pub const CONTROL: usize = N_TABLES;
 pub const CONTROL_ROWS: u32 = 1;
 
 /// Shader files that several systems use. A system's own file is in the list of systems.
-const FILES: [&str; 37] = [
+const FILES: [&str; 38] = [
     include_str!("../../../../shaders/bindings.wgsl"),
     include_str!("../../../../shaders/math.wgsl"),
     include_str!("../../../../shaders/key.wgsl"),
@@ -38,6 +38,7 @@ const FILES: [&str; 37] = [
     include_str!("../../../../shaders/held_nic.wgsl"),
     include_str!("../../../../shaders/watchdog.wgsl"),
     include_str!("../../../../shaders/averages.wgsl"),
+    include_str!("../../../../shaders/cut_through.wgsl"),
     include_str!("../../../../shaders/egress.wgsl"),
     include_str!("../../../../shaders/port_queue.wgsl"),
     include_str!("../../../../shaders/rate.wgsl"),
@@ -104,6 +105,7 @@ fn constants(workgroup: u32, parts: KernelParts) -> String {
     wgsl::constant(&mut out, "DCQCN_FIRST_DECREASE_LAG", dcqcn::FIRST_DECREASE_LAG);
     let _ = writeln!(out, "const HAS_TASKS: bool = {};", parts.has_tasks());
     let _ = writeln!(out, "const HAS_AVERAGES: bool = {};", parts.has_averages());
+    let _ = writeln!(out, "const HAS_CUT_THROUGH: bool = {};", parts.has_cut_through());
     out
 }
 
