@@ -143,11 +143,11 @@ impl SpanThreads {
         let shares: Vec<SharedPieces> = phases.iter().map(|phase| SharedPieces::of(phase.len(), threads)).collect();
         let first = rayon::current_thread_index().unwrap_or(0);
         let lacking = AtomicUsize::new(0);
+        // Switches and NICs may read ports of the switches at their links, where these cut through. Nobody writes these in the phase.
         // SAFETY: nothing grows, and `t` is not used until all threads have ended. Within a phase of `share`, a thread has the rows of the blocks it took. For
         // switches of a group these are their own ports, plans, wires and words, the packets on these, and the far ends of their links; no two switches of a
         // group are joined by a link, and no other thread touches wires to NICs in this phase. For NICs they are their own wires, queue pairs, tasks and
-        // pools, and the wires to their switches; of an arriving message the receiver only reads words that nobody writes. Both may read ports of switches at
-        // their links, which nobody writes in the phase. `tests/fold/cores.rs` checks it.
+        // pools, and the wires to their switches; of an arriving message the receiver only reads words that nobody writes. `tests/fold/cores.rs` checks it.
         #[allow(unsafe_code)]
         let lent: Vec<Tables> = (0..threads).map(|k| unsafe { t.lend(claims, k as u32) }).collect();
         let peaks = self.peaks.iter_mut().map(take);
