@@ -13,6 +13,7 @@ mod failing_links;
 mod failures;
 mod files;
 mod fixed_points;
+mod flowlets;
 mod impaired_links;
 mod iterations;
 mod job_rows;

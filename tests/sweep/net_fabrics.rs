@@ -465,3 +465,27 @@ fn forms_are_known_by_their_first_line() {
         assert_eq!(TopologyFormat::guess(&text), format, "{text:.60}");
     }
 }
+
+/// Three tiers, each of whose links have a rate and a delay of their own.
+#[test]
+fn tiers_have_rates_and_delays_of_their_own() {
+    let bps = 100 * BPS_PER_GBPS;
+    let fabric = Fabric { core_bps: 4 * bps, uplink_delay_ps: 2 * PS_PER_US, core_delay_ps: 3 * PS_PER_US, ..flat(64) };
+    let clos = Clos { tiers: 3, hosts_per_leaf: 4, ..Clos::default() };
+    let links = |net: &Network| {
+        let mut kinds = BTreeMap::<(u64, u64), usize>::new();
+        net.links.iter().for_each(|link| *kinds.entry((link.rate_bps, link.delay_ps)).or_default() += 1);
+        kinds
+    };
+    let of_tiers = |n_core| {
+        BTreeMap::from([((bps, PS_PER_US), 64), ((bps, 2 * PS_PER_US), 64), ((4 * bps, 3 * PS_PER_US), n_core)])
+    };
+    // Four pods of four leaves and four switches above them, whose four links downward are worth one of the third tier.
+    assert_eq!(links(&clos.build(&fabric).unwrap()), of_tiers(16));
+    assert_eq!(links(&Clos { cores: 8, ..clos }.build(&fabric).unwrap()), of_tiers(32));
+    assert_eq!(
+        links(&FatTree { k: 8 }.build(&Fabric { gpus: 128, ..fabric.clone() }).unwrap())[&(4 * bps, 3 * PS_PER_US)],
+        128
+    );
+    assert_eq!(clos.build(&flat(64)).unwrap().links.len(), 64 + 64 + 64, "as many upward as downward at equal rates");
+}
