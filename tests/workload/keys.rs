@@ -29,6 +29,7 @@ fn contexts() -> Vec<Vec<(KeyId, &'static str)>> {
     all.push(MODEL.to_vec());
     // What the configuration above names is left to NCCL's variables here.
     all.push(vec![(KeyId::WorkloadKind, "model"), (KeyId::Model, "gpt3-13b"), (KeyId::Tp, "8")]);
+    all.push(vec![(KeyId::WorkloadKind, "model"), (KeyId::Model, "gpt3-13b"), (KeyId::Precision, "fp8")]);
     all.push(vec![(KeyId::WorkloadKind, "collective"), (KeyId::Op, "all-reduce"), (KeyId::Gpus, "16")]);
     all.push(vec![
         (KeyId::WorkloadKind, "collective"),

@@ -27,6 +27,9 @@ const EXPERTS: &str = "{ name = \"experts\", transformer = { layers = 4, hidden 
 
 const BIASED: &str = "workload.model={ name = \"biased\", transformer = { layers = 4, hidden = 256, heads = 8, vocab = 512, seq = 128, biases = true, moe = { experts = 4, top_k = 2, biases = true } } }";
 
+/// A model with an expert that every token visits.
+const SHARED: &str = "workload.model={ name = \"shared\", transformer = { layers = 4, hidden = 256, heads = 8, vocab = 512, seq = 128, moe = { experts = 4, top_k = 2, shared_experts = 1 } } }";
+
 /// Eight requests that follow each other closely.
 const SERVING: &str = "kind = \"inference\"\nmodel = MODEL\nrequest_count = 8\nrequest_rate = 20000.0\nprompt_tokens = 60\noutput_tokens = 6\n";
 
@@ -174,6 +177,8 @@ const KNOBS: &[Knob] = &[
     ("workload.precision", "dense", &[], "fp8"),
     ("workload.precision", "dense", &["cluster.gpu=b200"], "mxfp8"),
     ("workload.precision", "dense", &["cluster.gpu=b200"], "nvfp4"),
+    ("workload.fp8_scaling", "dense", &["workload.precision=fp8"], "current"),
+    ("workload.fp8_scaling", "dense", &["workload.precision=fp8"], "delayed-tensor"),
     (
         "workload.compile",
         "dense",
@@ -190,6 +195,7 @@ const KNOBS: &[Knob] = &[
     ("workload.unpad_attention", "dense", FSDP, "true"),
     ("workload.fused_loss", "dense", &[], "true"),
     ("workload.fused_grouped_mlp", "experts", &[], "true"),
+    ("workload.fused_permute", "experts", &[], "false"),
     ("workload.fused_rope", "dense", &[], "false"),
     ("workload.router_fp32", "experts", &[BIASED], "true"),
     ("workload.loss_metrics", "dense", &[], "2"),
@@ -208,6 +214,7 @@ const KNOBS: &[Knob] = &[
     ("workload.list_collectives", "dense", LISTS, "true"),
     ("workload.tp_overlap_pieces", "dense", &[], "2"),
     ("workload.overlap_ep", "experts", &["workload.ep=2"], "true"),
+    ("workload.overlap_shared_experts", "experts", &["workload.ep=2", SHARED], "true"),
     ("workload.overlap_p2p", "dense", &[], "true"),
     ("workload.scatter_gather", "dense", &["workload.sequence_parallel=false"], "true"),
     ("workload.async_tp", "dense", &[], "false"),

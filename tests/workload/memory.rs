@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use hyperfold_llm::memory::{MemoryOptions, estimate, layer_activations, timeline};
 use hyperfold_llm::model::{
-    CudaGraph, ElementBytes, Framework, Gathering, Layout, Model, PipelineSchedule, Precision, Recompute,
+    CudaGraph, ElementBytes, Fp8Scaling, Framework, Gathering, Layout, Model, PipelineSchedule, Precision, Recompute,
     RecomputeModules, hardware_flops, model_flops, parameters,
 };
 
@@ -29,9 +29,11 @@ fn layout() -> Layout {
         framework: Framework::Megatron,
         bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
         precision: Precision::Bf16,
+        fp8_scaling: Fp8Scaling::Delayed,
         compiled: true,
         fused_activation_cast: false,
         fused_grouped_mlp: false,
+        fused_permute: true,
         fused_rope: true,
         router_fp32: false,
         launch_ps: None,
@@ -50,6 +52,7 @@ fn layout() -> Layout {
         overlap_param: false,
         tp_overlap_pieces: 1,
         overlap_ep: false,
+        overlap_shared_experts: false,
         overlap_p2p: false,
         scatter_gather: false,
         async_tp: true,

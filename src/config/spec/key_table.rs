@@ -276,6 +276,8 @@ macro_rules! for_each_key {
             Fp8 "workload.fp8" KeyKind::Bool, D::Bool(false), |v| transformer(v) && !v.given(KeyId::Precision), "matrix products in FP8; of inference the weights of layers too";
             Precision "workload.precision" one_of(&["bf16", "fp8", "mxfp8", "nvfp4", "int4"], &[]), D::Derived(derive::precision, "fp8 with workload.fp8, else bf16"), transformer,
                 "operands of matrix products in linear layers: 16 bit, FP8 with a scaling factor a tensor, FP8 with one for 32 elements, FP4 with one for 16; the last two on Blackwell";
+            Fp8Scaling "workload.fp8_scaling" one_of(&["delayed", "delayed-tensor", "current"], &[]), D::Choice("delayed"), |v| model(v) && v.is(KeyId::Precision, "fp8") && !v.is(KeyId::Framework, "fsdp2"),
+                "what scaling factors of FP8 come from: earlier passes, on whose largest elements all ranks of a stage agree after every pass with Megatron; the same among tensor and context parallel ranks alone (Megatron's tp_only_amax_red); or the tensor itself, which is read once more (Megatron's fp8_recipe of tensorwise)";
             Compile "workload.compile" KeyKind::Bool, D::Bool(false), |v| model(v) && !v.is(KeyId::Framework, "megatron"),
                 "norms, gates and rotary embeddings are one kernel each, as torch.compile makes them; else the single operations of PyTorch's eager mode. Megatron has kernels of its own";
             LaunchUs "workload.launch_us" stepped(0.0, 1e6, 0.000_001), D::None("host_op_us of the GPU's table"), model,
@@ -288,6 +290,8 @@ macro_rules! for_each_key {
                 "each layer removes padding from queries, keys and values before fused attention, and puts it back after, as with flash-attn's bert_padding (llm-foundry's \"flash\" of January 2024, Hugging Face with a mask): copies by PyTorch's indexed operations before 2.8, and the host waits for the GPU";
             FusedLoss "workload.fused_loss" KeyKind::Bool, D::Bool(false), model, "the loss is one kernel that keeps 16-bit logits alone; else it keeps them in 32 bit, and PyTorch's makes two copies more";
             FusedGroupedMlp "workload.fused_grouped_mlp" KeyKind::Bool, D::Bool(false), model, "the products of a rank's experts are one kernel, with the activation function and the conversion of its results, as Transformer Engine's for MXFP8 on Blackwell; the model needs experts";
+            FusedPermute "workload.fused_permute" KeyKind::Bool, D::Bool(true), |v| transformer(v) && model(v),
+                "a kernel each writes and sums the copies of tokens that go to experts (Megatron's moe_permute_fusion, which is off unless set); else PyTorch's single operations; without effect with DeepEP's kernels and models without experts";
             FusedRope "workload.fused_rope" KeyKind::Bool, D::Bool(true), |v| model(v) && v.is(KeyId::Framework, "megatron"),
                 "the rotary embedding is one kernel (Megatron's apply_rope_fusion); else PyTorch's single operations, as Megatron-Bridge runs them for other kinds than \"rope\", such as \"yarn\"";
             RouterFp32 "workload.router_fp32" KeyKind::Bool, D::Bool(false), |v| model(v) && v.is(KeyId::Framework, "megatron"),
@@ -314,6 +318,8 @@ macro_rules! for_each_key {
             TpOverlapPieces "workload.tp_overlap_pieces" int(1, 64), D::Int(1), |v| degree(v, KeyId::Tp),
                 "pieces that a matrix product and its tensor parallel communication are split into to run side by side; 1: one after the other";
             OverlapEp "workload.overlap_ep" KeyKind::Bool, D::Bool(false), |v| transformer(v) && degree(v, KeyId::Ep), "tokens go to experts and back while another micro-batch computes, as with Megatron's overlap_moe_expert_parallel_comm; needs vpp above 1 where pp is";
+            OverlapSharedExperts "workload.overlap_shared_experts" KeyKind::Bool, D::Bool(false), |v| model(v) && degree(v, KeyId::Ep),
+                "experts that every token visits are computed while tokens come back from the others, as with Megatron's moe_shared_expert_overlap; else after that";
             OverlapP2p "workload.overlap_p2p" KeyKind::Bool, D::Derived(derive::overlap_p2p, "true with vpp above 1 or split backward passes"), pipelined, "pipeline sends and receives have a stream of their own";
             ScatterGather "workload.scatter_gather" KeyKind::Bool, D::Bool(false), |v| pipelined(v) && degree(v, KeyId::Tp) && !v.bool(KeyId::SequenceParallel),
                 "a tensor parallel rank sends its share of a stage's output, and the next stage gathers the shares (Narayanan et al., 4.1)";

@@ -88,7 +88,8 @@ pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
 pub use serving::{AdmissionChoice, BatchingChoice, Drafting, GeneratedRequests, PoolLayout, RequestSource, Serving};
 pub use traffic_classes::TrafficClasses;
 pub use training::{
-    CudaGraphChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice, RecomputeModule, Training,
+    CudaGraphChoice, Fp8ScalingChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice,
+    RecomputeModule, Training,
 };
 pub use transport::fit_to_network;
 pub use value::{JobValues, Value, Values};

@@ -63,6 +63,8 @@ pub struct Training {
     pub optimizer_bytes: u32,
     /// Value of `workload.precision`.
     pub precision: PrecisionChoice,
+    /// Value of `workload.fp8_scaling`.
+    pub fp8_scaling: Fp8ScalingChoice,
     /// Whether `workload.compile` is on.
     pub compile: bool,
     /// Time of the host for one operation, ps; `None`: as in the GPU's table.
@@ -79,6 +81,8 @@ pub struct Training {
     pub fused_loss: bool,
     /// Whether `workload.fused_grouped_mlp` is on.
     pub fused_grouped_mlp: bool,
+    /// Whether `workload.fused_permute` is on.
+    pub fused_permute: bool,
     /// Whether `workload.fused_rope` is on.
     pub fused_rope: bool,
     /// Whether `workload.router_fp32` is on.
@@ -113,6 +117,8 @@ pub struct Training {
     pub tp_overlap_pieces: u32,
     /// Whether `workload.overlap_ep` is on.
     pub overlap_ep: bool,
+    /// Whether `workload.overlap_shared_experts` is on.
+    pub overlap_shared_experts: bool,
     /// Whether `workload.overlap_p2p` is on.
     pub overlap_p2p: bool,
     /// Whether `workload.scatter_gather` is on.
@@ -176,6 +182,17 @@ impl PrecisionChoice {
             _ => PrecisionChoice::Bf16,
         }
     }
+}
+
+/// What scaling factors of FP8 with one factor per tensor come from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fp8ScalingChoice {
+    /// Earlier passes, of which all ranks of a stage know.
+    Delayed,
+    /// Earlier passes, of which tensor- and context-parallel ranks know.
+    DelayedTensor,
+    /// The tensor itself.
+    Current,
 }
 
 /// The parts that the host launches as CUDA graphs.
@@ -331,6 +348,11 @@ impl Training {
             activation_bytes: u32_of(KeyId::ActivationBytes),
             optimizer_bytes: u32_of(KeyId::OptimizerBytes),
             precision: PrecisionChoice::new(v),
+            fp8_scaling: match v.text(KeyId::Fp8Scaling) {
+                "current" => Fp8ScalingChoice::Current,
+                "delayed-tensor" => Fp8ScalingChoice::DelayedTensor,
+                _ => Fp8ScalingChoice::Delayed,
+            },
             compile: v.bool(KeyId::Compile),
             launch_ps: v.has(KeyId::LaunchUs).then(|| scaled(v.float(KeyId::LaunchUs), 1e6)),
             cuda_graph: match v.text(KeyId::CudaGraph) {
@@ -344,6 +366,7 @@ impl Training {
                 .then(|| v.text(KeyId::Attention).to_string()),
             fused_loss: v.bool(KeyId::FusedLoss),
             fused_grouped_mlp: v.bool(KeyId::FusedGroupedMlp),
+            fused_permute: v.bool(KeyId::FusedPermute),
             fused_rope: v.bool(KeyId::FusedRope),
             router_fp32: v.bool(KeyId::RouterFp32),
             loss_metrics: u32_of(KeyId::LossMetrics),
@@ -361,6 +384,7 @@ impl Training {
             list_collectives: v.bool(KeyId::ListCollectives),
             tp_overlap_pieces: u32_of(KeyId::TpOverlapPieces),
             overlap_ep: v.bool(KeyId::OverlapEp),
+            overlap_shared_experts: v.bool(KeyId::OverlapSharedExperts),
             overlap_p2p: v.bool(KeyId::OverlapP2p),
             scatter_gather: v.bool(KeyId::ScatterGather),
             async_tp: v.bool(KeyId::AsyncTp),

@@ -10,8 +10,8 @@ use hyperfold_llm::collective::ExpertDispatcher;
 use hyperfold_llm::compute::{self, Dtype, Gpu, Slowdown, SlowdownTable, Trees, UserDatabase, with_attention};
 use hyperfold_llm::memory::{self, Estimate, MemoryOptions};
 use hyperfold_llm::model::{
-    CudaGraph, ElementBytes, Framework, Gathering, Layout, Model, ModelError, PipelineSchedule, Precision, Recompute,
-    RecomputeModules,
+    CudaGraph, ElementBytes, Fp8Scaling, Framework, Gathering, Layout, Model, ModelError, PipelineSchedule, Precision,
+    Recompute, RecomputeModules,
 };
 
 use crate::setup::error::{PrepareError, SetupError};
@@ -239,9 +239,15 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
             optimizer: t.optimizer_bytes,
         },
         precision: precision(t.precision),
+        fp8_scaling: match t.fp8_scaling {
+            spec::Fp8ScalingChoice::Delayed => Fp8Scaling::Delayed,
+            spec::Fp8ScalingChoice::DelayedTensor => Fp8Scaling::DelayedTensor,
+            spec::Fp8ScalingChoice::Current => Fp8Scaling::Current,
+        },
         compiled: t.compile,
         fused_activation_cast: false,
         fused_grouped_mlp: t.fused_grouped_mlp,
+        fused_permute: t.fused_permute,
         fused_rope: t.fused_rope,
         router_fp32: t.router_fp32,
         cuda_graph: match t.cuda_graph {
@@ -263,6 +269,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
         overlap_param: t.overlap_param,
         tp_overlap_pieces: t.tp_overlap_pieces,
         overlap_ep: t.overlap_ep,
+        overlap_shared_experts: t.overlap_shared_experts,
         overlap_p2p: t.overlap_p2p,
         scatter_gather: t.scatter_gather,
         async_tp: t.async_tp,

@@ -16,8 +16,8 @@ use super::{Class, Dtype, Error, Gpu, Kernel, roofline};
 
 /// Energy of a FLOP of a product inside a layer over that in a benchmark, in 16 and in 8 bit, because operands are those of training. 16 bit: an H100 holds 769
 /// TFLOP/s for a minute (assets/reference/gemm_mamf.csv) and 679 by the fitted rows of Megatron-Core, which is 1.13; the energy of bytes explains 0.04 of it.
-/// 8 bit: 1 % fits the fitted rows of MLPerf's GPT-3 and those of Llama 3.1 405B on GB200 best together.
-const LAYER_ENERGY: [f64; 2] = [1.09, 1.01];
+/// 8 bit: 7 % fits the fitted rows of MLPerf's GPT-3 on H100 and those of Llama 3.1 405B on GB200 best together.
+const LAYER_ENERGY: [f64; 2] = [1.09, 1.07];
 
 /// Energy of a FLOP of fused attention over that of a product, forward and backward, from kernels of GB200 that run for 22 to 421 ms over 32,768 tokens
 /// (assets/kernels/attention.csv). Forward they hold 1622 TFLOP/s (heads of 128) and 1584 (of 160, without a mask), backward 1226 and 1044. Products hold 1417 by

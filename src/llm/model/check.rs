@@ -2,7 +2,7 @@
 //!
 //! Layer: model. The error is the first value that does not fit, with its key in the sweep file. `memory` computes the memory of a layout.
 
-use super::{Framework, Layout, Model, ModelError, ModelFamily, PipelineSchedule, Recompute, Transformer};
+use super::{Fp8Scaling, Framework, Layout, Model, ModelError, ModelFamily, PipelineSchedule, Recompute, Transformer};
 
 /// An error about a key, unless the condition holds.
 fn must(holds: bool, key: &'static str, value: impl ToString, expected: impl ToString) -> Result<(), ModelError> {
@@ -248,6 +248,25 @@ impl Layout {
             "workload.fused_grouped_mlp",
             true,
             "false: the model has no experts",
+        )?;
+        must(
+            self.fp8_scaling != Fp8Scaling::DelayedTensor || self.framework == Framework::Megatron,
+            "workload.fp8_scaling",
+            "delayed-tensor",
+            "\"delayed\" or \"current\": which ranks agree on factors is known with framework = \"megatron\" alone",
+        )?;
+        must(
+            self.fused_permute || (t.moe.is_some() && self.expert_dispatcher.is_none()),
+            "workload.fused_permute",
+            false,
+            "true: the model has no experts, or tokens go to them by DeepEP's kernels, whose single operations are not known here",
+        )?;
+        must(
+            !self.overlap_shared_experts
+                || t.moe.is_some_and(|m| m.shared_experts > 0) && self.expert_dispatcher.is_none() && !self.overlap_ep,
+            "workload.overlap_shared_experts",
+            true,
+            "false: it needs experts that every token visits, NCCL's all-to-all, and no workload.overlap_ep (Megatron rejects both together)",
         )?;
         must(
             self.fused_rope || (t.mla.is_none() && !t.learned_positions),

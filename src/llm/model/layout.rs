@@ -55,6 +55,17 @@ impl Precision {
     }
 }
 
+/// What the scaling factors of FP8 with one factor per tensor come from, in Transformer Engine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Fp8Scaling {
+    /// The largest elements of earlier passes. All ranks of a pipeline stage agree on them after every pass.
+    Delayed,
+    /// The largest elements of earlier passes. Tensor- and context-parallel ranks alone agree on them (Megatron's `tp_only_amax_red`).
+    DelayedTensor,
+    /// The tensor as it is, which is read once more for its largest element. Ranks that gather a tensor agree on it before.
+    Current,
+}
+
 /// The part that the host launches as CUDA graphs. A graph takes the host one operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum CudaGraph {
@@ -202,8 +213,10 @@ pub struct Layout {
     pub framework: Framework,
     /// Bytes of elements.
     pub bytes: ElementBytes,
-    /// Precision of matrix products in linear layers (communication and activations follow `bytes`).
+    /// Precision of matrix products in linear layers. Activations follow `bytes`, and so does communication, but for operands that tensor-parallel ranks gather.
     pub precision: Precision,
+    /// What scaling factors come from, if `precision` has one per tensor.
+    pub fp8_scaling: Fp8Scaling,
     /// Whether norms, gates and rotary embeddings are one kernel each. Otherwise they are the single operations of PyTorch's eager mode. Megatron has its own
     /// kernels for them.
     pub compiled: bool,
@@ -213,6 +226,8 @@ pub struct Layout {
     /// Whether the products of a rank's experts are one kernel that also includes the activation function and the conversion of its results (Transformer
     /// Engine's fused grouped MLP).
     pub fused_grouped_mlp: bool,
+    /// Whether a kernel each writes and sums the copies of tokens that go to experts. Otherwise PyTorch's single operations do.
+    pub fused_permute: bool,
     /// Whether Megatron's rotary embedding is one kernel. Otherwise it is PyTorch's single operations.
     pub fused_rope: bool,
     /// Whether the router's weights of a token's experts are in FP32. Otherwise they have the activations' type.
@@ -245,6 +260,8 @@ pub struct Layout {
     pub tp_overlap_pieces: u32,
     /// Whether the all-to-all of experts overlaps with the computation of another micro-batch.
     pub overlap_ep: bool,
+    /// Whether the experts that every token visits are computed while tokens come back from the others. Otherwise they are computed afterwards.
+    pub overlap_shared_experts: bool,
     /// Whether pipeline sends and receives have a stream of their own.
     pub overlap_p2p: bool,
     /// Whether each tensor-parallel rank sends only a share of a stage's output, which is gathered after the network. Without sequence parallelism every such
@@ -398,9 +415,11 @@ impl Layout {
             framework: Framework::Megatron,
             bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
             precision: Precision::Bf16,
+            fp8_scaling: Fp8Scaling::Delayed,
             compiled: true,
             fused_activation_cast: false,
             fused_grouped_mlp: false,
+            fused_permute: true,
             fused_rope: true,
             router_fp32: false,
             expert_dispatcher: None,
@@ -417,6 +436,7 @@ impl Layout {
             overlap_param: false,
             tp_overlap_pieces: 1,
             overlap_ep: false,
+            overlap_shared_experts: false,
             overlap_p2p: false,
             scatter_gather: false,
             async_tp: true,
@@ -433,6 +453,19 @@ impl Layout {
     /// Whether linear layers multiply fewer bits than activations have.
     pub fn quantised(&self) -> bool {
         self.precision != Precision::Bf16
+    }
+
+    /// The ranks that agree on the largest elements of FP8 tensors after each pass of a virtual stage, as (tensor-parallel, context-parallel, data-parallel)
+    /// degrees. `None` if none do.
+    pub fn scaling_ranks(&self) -> Option<[u32; 3]> {
+        if self.precision != Precision::Fp8 || self.framework != Framework::Megatron {
+            return None;
+        }
+        match self.fp8_scaling {
+            Fp8Scaling::Delayed => Some([self.tp, self.cp, self.dp]),
+            Fp8Scaling::DelayedTensor => Some([self.tp, self.cp, 1]),
+            Fp8Scaling::Current => None,
+        }
     }
 
     /// Whether operations between matrix products are PyTorch's single ones.

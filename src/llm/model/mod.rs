@@ -18,7 +18,7 @@ mod split_backward;
 
 pub use error::ModelError;
 pub use flops::{TokenFlops, hardware_flops, model_flops, sample_flops, token_flops};
-pub use layout::{CudaGraph, ElementBytes, Framework, Gathering, Layout, PipelineSchedule, Precision};
+pub use layout::{CudaGraph, ElementBytes, Fp8Scaling, Framework, Gathering, Layout, PipelineSchedule, Precision};
 pub use orders::{is_block, pipeline_orders};
 pub use params::{LayerParams, Params, parameters};
 pub use products::{LayerProduct, ProductPlace, layer_products};

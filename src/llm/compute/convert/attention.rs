@@ -88,6 +88,25 @@ impl Heads {
         b.memory(Site::Core, role, name, elements * each);
     }
 
+    /// Adds the memory traffic of Transformer Engine's ring besides its attention kernels, on the rank that ends last: the one with the latest tokens
+    /// (`AttnFuncWithCPAndKVP2P`, context_parallel.py at v2.5, causal).
+    ///
+    /// - Forward, keys and values are joined, and the earlier half of those from each other rank is copied. The first step's result is weighted, and those of later steps are weighted and added, in 16 bit.
+    /// - Backward, keys and values are copied, and so are those halves. The first step's gradient of queries is copied, later ones are added. Gradients of keys and values are joined and added in every step, halves of them in all but one.
+    fn engine_ring(&self, b: &mut Builder, role: KernelRole, backward: bool) {
+        if b.layout.cp <= 1 || pytorch_ring(b) || !b.model.causal {
+            return;
+        }
+        let (tokens, steps) = (self.batch * self.seq_q, b.layout.cp as u64);
+        let results = tokens * self.heads * self.v * b.bytes * (2 + 3 * (steps - 1));
+        let kv = tokens * self.kv_heads * (self.qk + self.v) * b.bytes;
+        if backward {
+            b.memory(Site::Core, role, "ring-gradients", results + kv * 7 * (steps + 1) / 2);
+        } else {
+            b.memory(Site::Core, role, "ring-merge", results + kv * (steps + 1));
+        }
+    }
+
     /// Adds the conversion of inputs of FP8 attention: read in 16 bit, written in 8.
     fn to_fp8(&self, b: &mut Builder, role: KernelRole, elements: u64) {
         if b.layout.fp8_attention {
@@ -144,7 +163,7 @@ impl Heads {
 }
 
 /// Bytes that a copy moves in the time in which an indexed operation of PyTorch moves these.
-fn indexed(bytes: u64) -> u64 {
+pub(super) fn indexed(bytes: u64) -> u64 {
     let (times, over) = INDEXED_OVER_COPY;
     bytes * times / over
 }
@@ -188,6 +207,7 @@ pub(super) fn core_forward(b: &mut Builder) {
         b.kernel(Site::Core, role, kernel);
         h.pad(b, role, false);
         h.ring(b, role, false);
+        h.engine_ring(b, role, false);
         return;
     }
     let (groups, scores) = (h.batch * h.heads, h.scores());
@@ -249,6 +269,7 @@ fn core_backward(b: &mut Builder) {
         b.kernel(Site::Core, role, kernel);
         h.unpad(b, role, true);
         h.ring(b, role, true);
+        h.engine_ring(b, role, true);
     } else {
         let (groups, scores, dtype) = (h.batch * h.heads, h.scores(), b.dtype);
         let gemm = |m, n, k| Kernel::Gemm { m, n, k, batch: groups, kept: 0, apart: false, dtype };
@@ -341,15 +362,22 @@ pub(super) fn up_projections_forward(b: &mut Builder) {
 pub(super) fn forward(b: &mut Builder) {
     let (h, role, tokens) = (heads(b), b.forward, b.tokens);
     norm_forward(b, Site::AttnNorm);
+    if b.model.mla.is_none() {
+        b.convert_norm(Site::AttnNorm);
+    }
     b.enter_forward(Site::Qkv, tokens);
     for (n, k, _) in projections(b, &h) {
+        if b.model.mla.is_some() && k == b.hidden && !b.layout.fused_activation_cast {
+            // The norm before latent attention is a kernel of its own, and each of its two projections converts its input (`MLASelfAttention`).
+            b.cast(Site::Qkv, role, tokens * k);
+        }
         b.linear_forward(Site::Qkv, tokens, n, k, 1);
     }
     if !b.model.learned_positions {
         rope_forward(b);
     }
     core_forward(b);
-    b.cast(Site::Proj, role, tokens * h.heads * h.v);
+    b.cast_row_input(Site::Proj, tokens * h.heads * h.v);
     b.linear_forward(Site::Proj, tokens, b.hidden, h.heads * h.v, 1);
     b.leave_forward(tokens, Some(LayerPart { site: Site::AttnResidual, role }));
     bias_forward(b);
@@ -361,9 +389,7 @@ pub(super) fn backward(b: &mut Builder) {
     let (h, tokens) = (heads(b), b.tokens);
     residual_backward(b, Site::AttnResidual);
     bias_backward(b);
-    b.leave_backward(LayerPart { site: Site::Proj, role: KernelRole::InputGrad }, tokens);
-    b.cast(Site::Proj, KernelRole::InputGrad, tokens * b.hidden);
-    b.linear_backward(Site::Proj, tokens, b.hidden, h.heads * h.v, 1);
+    b.row_backward(Site::Proj, tokens, h.heads * h.v);
     core_backward(b);
     if !b.model.learned_positions {
         rope(b, &h, KernelRole::InputGrad, "rope-backward");

@@ -94,6 +94,7 @@ pub(super) fn up_columns(b: &Builder, inner: u64) -> u64 {
 /// Adds the forward pass from the norm to the residual.
 pub(super) fn forward(b: &mut Builder) {
     norm_forward(b, Site::MlpNorm);
+    b.convert_norm(Site::MlpNorm);
     products_forward(b);
     residual_forward(b, Site::MlpResidual);
 }
@@ -110,7 +111,9 @@ pub(super) fn part_forward(b: &mut Builder, [up, activation, down]: [Site; 3], i
     b.enter_forward(up, tokens);
     b.linear_forward(up, tokens, up_columns(b, inner), hidden, 1);
     activation_forward(b, activation, tokens, inner);
-    b.cast_activation(down, role, tokens * inner);
+    if !b.layout.fused_activation_cast {
+        b.cast_row_input(down, tokens * inner);
+    }
     b.linear_forward(down, tokens, hidden, inner, 1);
     b.leave_forward(tokens, Some(LayerPart { site: Site::MlpResidual, role }));
 }
@@ -119,10 +122,7 @@ pub(super) fn part_forward(b: &mut Builder, [up, activation, down]: [Site; 3], i
 pub(super) fn backward(b: &mut Builder) {
     let (tokens, hidden, inner) = (b.tokens, b.hidden, (b.model.ffn as u64).div_ceil(b.tp));
     residual_backward(b, Site::MlpResidual);
-    b.leave_backward(LayerPart { site: Site::Down, role: KernelRole::InputGrad }, tokens);
-    b.cast(Site::Down, KernelRole::InputGrad, tokens * hidden);
-    b.input_grad(Site::Down, tokens, hidden, inner, 1);
-    b.weight_grad(Site::Down, tokens, hidden, inner, 1);
+    b.row_backward(Site::Down, tokens, inner);
     activation_backward(b, Site::Activation, tokens, inner);
     b.cast_activation(Site::Up, KernelRole::InputGrad, tokens * up_columns(b, inner));
     b.column_backward(Site::Up, tokens, up_columns(b, inner), hidden, Site::MlpNorm);

@@ -7,6 +7,8 @@ mod ends;
 mod mlp;
 mod modules;
 mod moe;
+#[cfg(test)]
+mod narrow_tests;
 mod operations;
 mod optimizer;
 mod other;

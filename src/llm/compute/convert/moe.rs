@@ -8,7 +8,7 @@ use crate::collective::{CollectiveOp, ExpertDirection, ExpertDispatcher, ExpertE
 use crate::model::{Layout, Moe};
 
 use super::super::Kernel;
-use super::attention::{norm_backward, norm_forward, residual_backward, residual_forward};
+use super::attention::{indexed, norm_backward, norm_forward, residual_backward, residual_forward};
 use super::mlp::{activation_backward, activation_forward, part_forward, up_columns};
 use super::part::{Among, KernelRole, LayerPart, Site};
 use super::shape::Builder;
@@ -108,9 +108,61 @@ fn all_to_all(b: &mut Builder, moe: &Moe, tokens: u64, direction: ExpertDirectio
     }
 }
 
-/// Adds a kernel that orders tokens where they begin or end, of this many bytes for all their copies. It is only there if the sender writes or sums copies.
-fn at_sender(b: &mut Builder, order: TokenOrder, site: Site, role: KernelRole, name: &'static str, bytes: u64) {
-    if order == TokenOrder::BothEnds {
+/// Adds the exchange by which tensor-parallel ranks that share each expert gather the tokens that each of them received. The dispatcher does it, in 16 bit
+/// (`token_permutation` of `MoEAlltoAllTokenDispatcher`, Megatron-Core 0.9).
+fn gather_tokens(b: &mut Builder, tokens: u64, needed_by: LayerPart) {
+    if b.sequence() && !b.layout.folded_experts() {
+        b.exchange(Among::ExpertTp, CollectiveOp::AllGather, b.exchanged(tokens), Some(needed_by));
+    }
+}
+
+/// Adds the exchange by which these ranks sum their parts of the experts' results, or of the gradients of their inputs.
+fn sum_tokens(b: &mut Builder, tokens: u64, needed_by: LayerPart) {
+    if b.tp > 1 && !b.layout.folded_experts() {
+        let op = if b.sequence() { CollectiveOp::ReduceScatter } else { CollectiveOp::AllReduce };
+        b.exchange(Among::ExpertTp, op, b.exchanged(tokens), Some(needed_by));
+    }
+}
+
+/// The steps at which a sender writes or sums the copies of its tokens, in the order in which they run.
+#[derive(Clone, Copy)]
+enum AtSender {
+    /// A copy of each token for each of its experts.
+    Permute,
+    /// The weighted sum of the experts' results of each token.
+    Unpermute,
+    /// The gradients of the experts' results, and of the weights.
+    UnpermuteBackward,
+    /// The sum of the gradients of a token's copies.
+    PermuteBackward,
+}
+
+/// Adds the kernels of a step, if the sender writes or sums copies. Fused ones (Megatron's `moe_permute_fusion`) touch each copy and each token as often as they
+/// must. Otherwise they are PyTorch's single operations: `permute` and `unpermute` of Megatron-Core 0.9 (moe_utils.py, with padding to capacity), and what
+/// autograd derives from them. Rows are read or added by index, and weights multiply the results before the sum.
+fn at_sender(b: &mut Builder, order: TokenOrder, step: AtSender, copies: u64) {
+    if order != TokenOrder::BothEnds {
+        return;
+    }
+    let (sent, local) = (copies * b.hidden * b.bytes, b.local_tokens * b.hidden * b.bytes);
+    let (site, role, name) = match step {
+        AtSender::Permute => (Site::Permute, b.forward, "permute"),
+        AtSender::Unpermute => (Site::Unpermute, b.forward, "unpermute"),
+        AtSender::UnpermuteBackward => (Site::Unpermute, KernelRole::InputGrad, "unpermute-backward"),
+        AtSender::PermuteBackward => (Site::Permute, KernelRole::InputGrad, "permute-backward"),
+    };
+    let operations = match (step, b.layout.fused_permute) {
+        (AtSender::Permute, true) => vec![(name, 2 * sent)],
+        (AtSender::Unpermute | AtSender::PermuteBackward, true) => vec![(name, sent + local)],
+        (AtSender::UnpermuteBackward, true) => vec![(name, 2 * sent + local)],
+        (AtSender::Permute, false) => vec![(name, indexed(2 * sent))],
+        (AtSender::Unpermute, false) => vec![("multiply", 2 * sent), ("clear", local), (name, indexed(3 * sent))],
+        (AtSender::UnpermuteBackward, false) => {
+            vec![(name, indexed(2 * sent)), ("multiply", 3 * sent), ("sum", sent), ("multiply", 2 * sent)]
+        }
+        (AtSender::PermuteBackward, false) => vec![("clear", local), (name, indexed(3 * sent))],
+    };
+    for (name, bytes) in operations {
         b.memory(site, role, name, bytes);
     }
 }
@@ -147,26 +199,26 @@ pub(super) fn experts_forward(b: &mut Builder, moe: &Moe) {
     let part = |site| LayerPart { site, role };
     let order = token_order(b, moe, &e);
     router_forward(b, moe);
-    at_sender(b, order, Site::Permute, role, "permute", e.sent * hidden * 2 * b.bytes);
+    at_sender(b, order, AtSender::Permute, e.sent);
     all_to_all(b, moe, e.sent, ExpertDirection::Dispatch, part(Site::Up));
     let routed = e.n_experts * e.tokens_per_expert;
     sort_by_expert(b, &e, order, Site::Permute, role);
-    if !b.layout.folded_experts() {
-        b.enter_forward(Site::Up, routed);
-    }
+    gather_tokens(b, routed, part(Site::Up));
     b.cast(Site::Up, role, routed * hidden);
     b.linear_forward(Site::Up, e.tokens_per_expert, up_columns(b, e.inner), hidden, e.n_experts);
     activated_forward(b, routed, e.inner);
     b.linear_forward(Site::Down, e.tokens_per_expert, hidden, e.inner, e.n_experts);
     biases_forward(b, &e);
-    if !b.layout.folded_experts() {
-        b.leave_forward(routed, Some(part(Site::Unpermute)));
-    }
+    sum_tokens(b, routed, part(Site::Unpermute));
     sort_by_expert(b, &e, order, Site::Unpermute, role);
     all_to_all(b, moe, e.sent, ExpertDirection::Combine, part(Site::Unpermute));
-    shared_forward(b, moe);
-    // Reads every expert's result and writes the sum.
-    at_sender(b, order, Site::Unpermute, role, "unpermute", (e.sent + b.local_tokens) * hidden * b.bytes);
+    if b.layout.overlap_shared_experts {
+        shared_forward(b, moe);
+    }
+    at_sender(b, order, AtSender::Unpermute, e.sent);
+    if !b.layout.overlap_shared_experts {
+        shared_forward(b, moe);
+    }
 }
 
 /// Bytes of the router's weight of an expert, and so of a bias times this weight.
@@ -258,6 +310,11 @@ fn router_forward(b: &mut Builder, moe: &Moe) {
     b.memory(Site::Router, role, "top-k", tokens * experts * 4 * 4);
 }
 
+/// Adds the gradient of the weights of the experts' first product.
+fn up_weight_grad(b: &mut Builder, e: &Experts) {
+    b.weight_grad(Site::Up, e.tokens_per_expert, up_columns(b, e.inner), b.hidden, e.n_experts);
+}
+
 /// Adds the backward pass from the residual to the norm.
 pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     let (e, hidden, tokens) = (experts(b, moe), b.hidden, b.tokens);
@@ -265,26 +322,16 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
     let routed = e.n_experts * e.tokens_per_expert;
     let order = token_order(b, moe, &e);
     residual_backward(b, Site::MlpResidual);
-    at_sender(
-        b,
-        order,
-        Site::Unpermute,
-        KernelRole::InputGrad,
-        "unpermute-backward",
-        (2 * e.sent + b.local_tokens) * hidden * b.bytes,
-    );
+    at_sender(b, order, AtSender::UnpermuteBackward, e.sent);
     if e.shared > 0 {
-        b.leave_backward(LayerPart { site: Site::SharedDown, role: KernelRole::InputGrad }, tokens);
-        b.linear_backward(Site::SharedDown, tokens, hidden, e.shared, 1);
+        b.row_backward(Site::SharedDown, tokens, e.shared);
         activation_backward(b, Site::SharedActivation, tokens, e.shared);
         b.cast_activation(Site::SharedUp, KernelRole::InputGrad, tokens * up_columns(b, e.shared));
         b.column_backward(Site::SharedUp, tokens, up_columns(b, e.shared), hidden, Site::Permute);
     }
     all_to_all(b, moe, e.sent, ExpertDirection::Dispatch, part(Site::Down));
     sort_by_expert(b, &e, order, Site::Unpermute, KernelRole::InputGrad);
-    if !b.layout.folded_experts() {
-        b.leave_backward(part(Site::Down), routed);
-    }
+    gather_tokens(b, routed, part(Site::Down));
     biases_backward(b, &e);
     b.cast(Site::Down, KernelRole::InputGrad, routed * hidden);
     let bias_grads = b.bias_grads;
@@ -295,22 +342,20 @@ pub(super) fn backward(b: &mut Builder, moe: &Moe) {
         b.cast_activation(Site::Up, KernelRole::InputGrad, routed * up_columns(b, e.inner));
     }
     b.input_grad(Site::Up, e.tokens_per_expert, up_columns(b, e.inner), hidden, e.n_experts);
-    if !b.layout.folded_experts() {
-        b.leave_forward(routed, Some(part(Site::Permute)));
+    // A module computes both gradients before the exchange begins, unless another micro-batch is to compute meanwhile (`delay_wgrad_compute`).
+    let later = b.layout.overlap_ep;
+    if !later {
+        up_weight_grad(b, &e);
     }
+    sum_tokens(b, routed, part(Site::Permute));
     sort_by_expert(b, &e, order, Site::Permute, KernelRole::InputGrad);
     all_to_all(b, moe, e.sent, ExpertDirection::Combine, part(Site::Permute));
-    b.weight_grad(Site::Up, e.tokens_per_expert, up_columns(b, e.inner), hidden, e.n_experts);
+    if later {
+        up_weight_grad(b, &e);
+    }
     b.bias_grads = bias_grads;
     bias_sums(b, &e);
-    at_sender(
-        b,
-        order,
-        Site::Permute,
-        KernelRole::InputGrad,
-        "permute-backward",
-        (e.sent + b.local_tokens) * hidden * b.bytes,
-    );
+    at_sender(b, order, AtSender::PermuteBackward, e.sent);
     let (local, experts) = (b.local_tokens, moe.experts as u64);
     b.memory(Site::Router, KernelRole::InputGrad, "top-k-backward", local * experts * 4 * 3);
     b.kernel(Site::Router, KernelRole::InputGrad, Kernel::gemm(local, hidden, experts, b.dtype));

@@ -116,6 +116,8 @@ pub struct LayerPart {
 pub enum Among {
     /// Ranks that share a tensor-parallel layer.
     Tp,
+    /// Ranks that share each expert, which exchange the tokens of all experts on them. No product is cut into pieces with that.
+    ExpertTp,
     /// Ranks that share the experts of a layer.
     Ep,
     /// Ranks that share a sequence.

@@ -1,7 +1,7 @@
 //! Sizes of one rank's share of a layer, and the steps that every linear layer consists of.
 
 use crate::collective::CollectiveOp;
-use crate::model::{Framework, Layout, Precision, Transformer};
+use crate::model::{Fp8Scaling, Framework, Layout, Precision, Transformer};
 
 use super::super::{Dtype, Kernel};
 use super::part::{Among, KernelRole, LayerPart, LayerStep, Site};
@@ -71,7 +71,7 @@ impl<'a> Builder<'a> {
     }
 
     /// Whether sequence parallelism has an effect.
-    fn sequence(&self) -> bool {
+    pub(super) fn sequence(&self) -> bool {
         self.layout.sequence_parallel && self.tp > 1
     }
 
@@ -84,11 +84,40 @@ impl<'a> Builder<'a> {
         self.steps.push(LayerStep::Exchange { among, op, bytes, needed_by });
     }
 
+    /// Bytes of the operands of products that tensor-parallel ranks gather, in so many orders of each. Transformer Engine converts them before it gathers them
+    /// (`gather_along_first_dim` and `grad_output_preprocess` at v1.11; blocks at v2.8). Factors by block need both orders of an output's gradient. The logits
+    /// are in 16 bit, and so is what latent attention compresses. Other frameworks gather 16 bit.
+    fn gathered(&self, site: Site, tokens: u64, block_orders: u64) -> u64 {
+        let wide = match site {
+            Site::Logits | Site::Embedding => true,
+            Site::Qkv => self.model.mla.is_some(),
+            _ => false,
+        };
+        let orders = match self.layout.precision {
+            Precision::Fp8 => 1,
+            Precision::Bf16 | Precision::Mxfp8 | Precision::Nvfp4 => block_orders,
+        };
+        if wide || !self.layout.quantised() || self.layout.framework == Framework::Fsdp2 {
+            return self.exchanged(tokens);
+        }
+        tokens * self.hidden * orders * self.layout.precision.bytes_of_32() / 32
+    }
+
     /// Adds the exchange before a column-parallel layer: with sequence parallelism the shares of its input are gathered.
     pub(super) fn enter_forward(&mut self, site: Site, tokens: u64) {
         if self.sequence() {
             let part = LayerPart { site, role: self.forward };
-            self.exchange(Among::Tp, CollectiveOp::AllGather, self.exchanged(tokens), Some(part));
+            self.agree_on_scale(site, self.forward);
+            self.exchange(Among::Tp, CollectiveOp::AllGather, self.gathered(site, tokens, 1), Some(part));
+        }
+    }
+
+    /// Adds the exchange by which tensor-parallel ranks agree on the factor of a tensor that they gather, if factors are those of the tensors as they are. FP4
+    /// has one by tensor besides those by block (`with_amax_reduction` of Transformer Engine's quantizers for current scaling, v2.2, and FP4, v2.8).
+    fn agree_on_scale(&mut self, site: Site, role: KernelRole) {
+        let narrow = self.layout.precision == Precision::Nvfp4 && self.layout.framework != Framework::Fsdp2;
+        if (narrow || self.scales_current()) && !matches!(site, Site::Logits | Site::Embedding) {
+            self.exchange(Among::Tp, CollectiveOp::AllReduce, 4, Some(LayerPart { site, role }));
         }
     }
 
@@ -103,8 +132,33 @@ impl<'a> Builder<'a> {
     /// Adds the exchange of the gradient of a row-parallel layer's output: with sequence parallelism its shares are gathered.
     pub(super) fn leave_backward(&mut self, needed_by: LayerPart, tokens: u64) {
         if self.sequence() {
-            self.exchange(Among::Tp, CollectiveOp::AllGather, self.exchanged(tokens), Some(needed_by));
+            let bytes = self.gathered(needed_by.site, tokens, 2);
+            self.agree_on_scale(needed_by.site, needed_by.role);
+            self.exchange(Among::Tp, CollectiveOp::AllGather, bytes, Some(needed_by));
         }
+    }
+
+    /// Adds the backward pass of a row-parallel layer of `k` inputs, whose output is the hidden state. Its output's gradient is converted, gathered, and turned
+    /// for the product of the weights' gradient. With sequence parallelism each rank converts its share, and the turned copy is made of the whole
+    /// (`grad_output_preprocess` of Transformer Engine, v1.11).
+    pub(super) fn row_backward(&mut self, site: Site, tokens: u64, k: u64) {
+        let (role, hidden) = (KernelRole::InputGrad, self.hidden);
+        let part = LayerPart { site, role };
+        if self.sequence() {
+            match self.turns() {
+                true => self.convert(site, role, self.local_tokens * hidden),
+                false => self.cast(site, role, self.local_tokens * hidden),
+            }
+            self.leave_backward(part, tokens);
+            self.input_grad(site, tokens, hidden, k, 1);
+            self.turn(site, tokens * hidden);
+            self.turn(site, tokens * k);
+        } else {
+            self.leave_backward(part, tokens);
+            self.cast(site, role, tokens * hidden);
+            self.input_grad(site, tokens, hidden, k, 1);
+        }
+        self.weight_grad(site, tokens, hidden, k, 1);
     }
 
     /// Adds the forward product of `m` tokens with a `k` x `n` matrix.
@@ -124,16 +178,17 @@ impl<'a> Builder<'a> {
     /// sequence parallelism only a share of the input was kept, so it is gathered meanwhile.
     pub(super) fn column_backward(&mut self, site: Site, tokens: u64, n: u64, k: u64, then: Site) {
         if self.sequence() {
+            let bytes = self.gathered(site, tokens, 1);
             self.exchange(
                 Among::Tp,
                 CollectiveOp::AllGather,
-                self.exchanged(tokens),
+                bytes,
                 Some(LayerPart { site, role: KernelRole::WeightGrad }),
             );
         }
         self.input_grad(site, tokens, n, k, 1);
         self.leave_forward(tokens, Some(LayerPart { site: then, role: KernelRole::InputGrad }));
-        self.transpose(site, tokens * k);
+        self.turn(site, tokens * k);
         self.weight_grad(site, tokens, n, k, 1);
     }
 
@@ -214,13 +269,57 @@ impl<'a> Builder<'a> {
         }
     }
 
+    /// Bytes that a conversion to FP8 with a factor for the tensor touches for each element, without those it writes. The factor of the tensor as it is takes a
+    /// pass before, over the tensor, for its largest element.
+    fn read_to_convert(&self) -> u64 {
+        if self.scales_current() { 2 * self.bytes } else { self.bytes }
+    }
+
+    /// Whether a tensor's factor is that of the tensor as it is (Transformer Engine's current scaling).
+    pub(super) fn scales_current(&self) -> bool {
+        self.turns() && self.layout.fp8_scaling == Fp8Scaling::Current
+    }
+
+    /// Whether copies of FP8 operands are turned by kernels of Transformer Engine: factors are by tensor.
+    fn turns(&self) -> bool {
+        self.linear == Dtype::Fp8 && self.layout.framework != Framework::Fsdp2
+    }
+
+    /// Adds the conversion of the result of a norm before a product. Norms convert it themselves if factors come from earlier passes. With factors of the tensors
+    /// as they are, a norm writes 16 bit and finds the largest element, and another kernel converts. With factors by block, another kernel makes both orders
+    /// (`layernorm_fwd` of Transformer Engine, v2.7 and later).
+    pub(super) fn convert_norm(&mut self, site: Site) {
+        let elements = self.local_tokens * self.hidden;
+        match self.layout.precision {
+            Precision::Fp8 if self.scales_current() => {
+                self.memory(site, self.forward, "fp8-cast", elements * (self.bytes + 1));
+            }
+            Precision::Mxfp8 => self.cast(site, self.forward, elements),
+            Precision::Bf16 | Precision::Fp8 | Precision::Nvfp4 => {}
+        }
+    }
+
+    /// Adds the conversion of `elements` to FP8 in one order.
+    fn convert(&mut self, site: Site, role: KernelRole, elements: u64) {
+        self.memory(site, role, "fp8-cast", elements * (self.read_to_convert() + 1));
+    }
+
+    /// Adds the conversion of the input of a row-parallel layer. With sequence parallelism the order that the weights' gradient reads is made in the backward
+    /// pass ([`Self::row_backward`]), because Transformer Engine keeps one (`_Linear` at v1.11).
+    pub(super) fn cast_row_input(&mut self, site: Site, elements: u64) {
+        match self.turns() && self.sequence() {
+            true => self.convert(site, self.forward, elements),
+            false => self.cast(site, self.forward, elements),
+        }
+    }
+
     /// Adds the conversion of `elements` to FP8, in both orders that the forward and the backward product read (Hopper's FP8 products need one operand order,
     /// and factors by block lie along one). It reads the activation once and writes twice. Outputs of norms are converted by the norms' kernels instead
     /// (Transformer Engine).
     pub(super) fn cast(&mut self, site: Site, role: KernelRole, elements: u64) {
         if self.layout.framework != Framework::Fsdp2 {
             match self.layout.precision {
-                Precision::Fp8 => self.memory(site, role, "fp8-cast", elements * (self.bytes + 2)),
+                Precision::Fp8 => self.memory(site, role, "fp8-cast", elements * (self.read_to_convert() + 2)),
                 Precision::Mxfp8 => {
                     let written = 2 * elements * Precision::Mxfp8.bytes_of_32() / 32;
                     self.memory(site, role, "mxfp8-cast", elements * self.bytes + written)
@@ -243,10 +342,10 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Adds the transposition of `elements` in FP8 for the product of the weights' gradient, because norms write their conversion in one order only. With
-    /// factors by block, both orders are written at once, because a block of one is not a block of the other.
-    pub(super) fn transpose(&mut self, site: Site, elements: u64) {
-        if self.linear == Dtype::Fp8 && self.layout.framework != Framework::Fsdp2 {
+    /// Adds the transposition of `elements` in FP8 for the product of the weights' gradient, where a conversion wrote one order only. With factors by block, both
+    /// orders are written at once, because a block of one is not a block of the other.
+    fn turn(&mut self, site: Site, elements: u64) {
+        if self.turns() {
             self.memory(site, KernelRole::WeightGrad, "fp8-transpose", elements * 2);
         }
     }

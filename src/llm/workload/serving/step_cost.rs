@@ -312,7 +312,10 @@ impl<'a> StepCosts<'a> {
                     let saved = if part.site == Site::Router { 0 } else { self.saved_bytes(&kernel) };
                     cost.bound.add(&self.bound_without(&kernel, saved));
                 }
-                LayerStep::Exchange { among, op, bytes, .. } => cost.exchanges.push((among, op, bytes)),
+                LayerStep::Exchange { among, op, bytes, .. } => {
+                    let among = if among == Among::ExpertTp { Among::Tp } else { among };
+                    cost.exchanges.push((among, op, bytes))
+                }
             }
         }
         let cost = Arc::new(cost);

@@ -143,7 +143,7 @@ fn next_part(steps: &[compute::LayerStep]) -> Option<LayerPart> {
 
 fn purpose(among: Among) -> Purpose {
     match among {
-        Among::Tp => Purpose::Tensor,
+        Among::Tp | Among::ExpertTp => Purpose::Tensor,
         Among::Ep => Purpose::Expert,
         Among::Cp => Purpose::Context,
     }
@@ -151,9 +151,9 @@ fn purpose(among: Among) -> Purpose {
 
 fn comm_name(among: Among, op: CollectiveOp) -> &'static str {
     match (among, op) {
-        (Among::Tp, CollectiveOp::AllGather) => "tp-all-gather",
-        (Among::Tp, CollectiveOp::ReduceScatter) => "tp-reduce-scatter",
-        (Among::Tp, _) => "tp-all-reduce",
+        (Among::Tp | Among::ExpertTp, CollectiveOp::AllGather) => "tp-all-gather",
+        (Among::Tp | Among::ExpertTp, CollectiveOp::ReduceScatter) => "tp-reduce-scatter",
+        (Among::Tp | Among::ExpertTp, _) => "tp-all-reduce",
         (Among::Ep, CollectiveOp::Experts(e)) if e.direction == ExpertDirection::Dispatch => "ep-dispatch",
         (Among::Ep, CollectiveOp::Experts(_)) => "ep-combine",
         (Among::Ep, _) => "ep-all-to-all",

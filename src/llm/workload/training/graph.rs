@@ -6,7 +6,7 @@
 use super::aligned::AlignedReductions;
 use super::evaluate::{norm_purpose, sequence_grads, stage_gather};
 use super::placement::{Purpose, RankPlacement};
-use super::plan::{Held, JobPlan, Sync, buckets};
+use super::plan::{Held, JobPlan, Sync, buckets, end_idx};
 use super::sharded::{Fetch, ShardedPasses, gather_comms, reduce_comms};
 use super::step::{Comm, Overlap, PassStep, piece, share};
 use crate::collective::CollectiveOp;
@@ -373,6 +373,13 @@ impl Pen<'_, '_, '_> {
             }
             plan.layers[l as usize].forward.iter().for_each(|s| self.step(s, Phase::Forward));
         }
+        self.end(PassKind::Forward, Phase::Forward);
+    }
+
+    /// Writes the steps at the end of a pass of a virtual stage.
+    fn end(&mut self, pass: PassKind, phase: Phase) {
+        let plan = self.plan;
+        end_idx(pass).iter().flat_map(|&i| &plan.ends[i]).for_each(|s| self.step(s, phase));
     }
 
     /// Writes a backward pass, or a part of one, over parameters that are not sharded.
@@ -392,6 +399,7 @@ impl Pen<'_, '_, '_> {
                 }
             }
         }
+        self.end(pass, Phase::Backward);
     }
 
     /// Writes the gradients of the output matrix of all micro-batches.

@@ -10,7 +10,7 @@ use super::graph::JobGraph;
 use super::machine::Machine;
 use super::other::{dlrm_plan, list_plan};
 use super::placement::RankPlacement;
-use super::plan::{GradSync, Held, JobPlan, LayerPlan, Sync, metric_steps, operation_ps};
+use super::plan::{GradSync, Held, JobPlan, LayerPlan, Sync, metric_steps, operation_ps, scaling_steps};
 use super::shard;
 use super::sharded::{BesideKernels, ShardedPasses, gather_comms, list_ps, reduce_comms};
 use super::step::{Comm, PassStep, Price, share};
@@ -132,6 +132,11 @@ fn plan(model: &Model, layout: &Layout, price: &Price) -> JobPlan {
         ModelFamily::Dlrm(dlrm) => dlrm_plan(dlrm, layout, price),
     };
     plan.list_ps = list_ps(layout, price);
+    if let ModelFamily::Transformer(t) = &model.body {
+        let n_stages = u64::from(layout.pp * layout.vpp.max(1));
+        plan.ends = scaling_steps(layout, price, u64::from(t.layers + t.mtp).div_ceil(n_stages));
+        plan.ends_spent = plan.ends.each_ref().map(|steps| price.steps(steps));
+    }
     (plan.messages, plan.stretch) = stretch(&plan, layout, price);
     plan.grad_syncs = grad_syncs(&plan, layout, price);
     plan.metrics = metric_steps(layout, price);

@@ -38,6 +38,8 @@ pub struct RankPlacement {
     shards: u32,
     /// Whether each pipeline rank holds the same layers as the mirrored one, so that both sum their gradients.
     mirrored: bool,
+    /// Degrees of the ranks that agree on FP8's scaling factors: tensor-, context- and data-parallel ones; 1 if none do.
+    scaling: [u32; 3],
 }
 
 /// The purpose of a communicator.
@@ -65,11 +67,13 @@ pub enum Purpose {
     Model,
     /// All ranks.
     World,
+    /// Ranks of a pipeline stage that agree on FP8's scaling factors.
+    Scaling,
 }
 
 impl Purpose {
     /// All purposes. Only the last has ranks without a group, so the others have the same slots on all ranks.
-    pub const ALL: [Purpose; 11] = [
+    pub const ALL: [Purpose; 12] = [
         Purpose::Tensor,
         Purpose::Context,
         Purpose::Data,
@@ -80,6 +84,7 @@ impl Purpose {
         Purpose::World,
         Purpose::Shard,
         Purpose::Replica,
+        Purpose::Scaling,
         Purpose::Embedding,
     ];
 
@@ -91,7 +96,7 @@ impl Purpose {
             Purpose::Data | Purpose::Shard | Purpose::Replica | Purpose::ExpertData | Purpose::Embedding => Dim::Dp,
             Purpose::Expert => Dim::Ep,
             Purpose::Pipeline => Dim::Pp,
-            Purpose::Model | Purpose::World => Dim::Other,
+            Purpose::Model | Purpose::World | Purpose::Scaling => Dim::Other,
         }
     }
 }
@@ -135,6 +140,7 @@ impl RankPlacement {
             folded: layout.folded_experts(),
             shards: if layout.hybrid() { layout.shards() } else { 1 },
             mirrored: layout.schedule.is_fed_twice(),
+            scaling: layout.scaling_ranks().unwrap_or([1; 3]),
         })
     }
 
@@ -193,6 +199,12 @@ impl RankPlacement {
                 Purpose::Pipeline => ((c.tp, c.cp, c.dp), c.pp),
                 Purpose::Model => ((c.data, 0, 0), c.tp + c.pp * self.degrees[0]),
                 Purpose::World => ((0, 0, 0), rank),
+                Purpose::Scaling => {
+                    let apart = |degree: u32, i: u32| if degree > 1 { 0 } else { i };
+                    let [tp, cp, dp] = self.scaling;
+                    let key = (c.pp, apart(tp, c.tp) + self.degrees[0] * apart(cp, c.cp), apart(dp, c.dp));
+                    (key, self.scaling_position(&c))
+                }
                 Purpose::Embedding if c.pp == 0 || c.pp + 1 == pp => ((c.tp, c.cp, c.dp), c.pp),
                 Purpose::Embedding => continue,
             };
@@ -205,6 +217,12 @@ impl RankPlacement {
         let mut groups: Vec<Vec<u32>> = by_key.into_values().map(sorted).collect();
         groups.sort_unstable_by_key(|g| g[0]);
         groups
+    }
+
+    /// Position of a rank among those that agree on scaling factors: tensor-parallel ones first.
+    fn scaling_position(&self, c: &Coords) -> u32 {
+        let [tp, cp, _] = self.scaling;
+        c.tp % tp + tp * (c.cp % cp + cp * (c.dp % self.scaling[2]))
     }
 
     /// (slice of each expert that a rank has, its position among the ranks that experts are spread over and copied on).
@@ -250,6 +268,7 @@ impl RankPlacement {
             Purpose::Embedding => pp.min(2),
             Purpose::Model => tp * pp,
             Purpose::World => self.ranks(),
+            Purpose::Scaling => self.scaling.iter().product(),
         }
     }
 
@@ -303,6 +322,14 @@ impl RankPlacement {
                 with_copies((0..self.expert_ranks() / self.ep).map(|i| expert_rank(i * self.ep)).collect())
             }
             Purpose::World => (0..self.ranks()).collect(),
+            Purpose::Scaling => {
+                let [tp, cp, dp] = self.scaling;
+                let across = |ranks: Vec<u32>, dim: Dim, degree: u32| -> Vec<u32> {
+                    let more = run(dim, degree);
+                    more.iter().flat_map(|m| ranks.iter().map(move |r| r + m)).collect()
+                };
+                across(across(run(Dim::Tp, tp), Dim::Cp, cp), Dim::Dp, dp)
+            }
             Purpose::Model => {
                 (0..pp).flat_map(|p| run(Dim::Tp, tp).into_iter().map(move |t| t + p * stride(Dim::Pp))).collect()
             }
@@ -399,6 +426,24 @@ mod tests {
             assert_eq!(p.groups(purpose)[0], p.members_of_rank_0(purpose));
             assert_eq!(p.groups(purpose)[0].len() as u32, p.size(purpose));
         }
+    }
+
+    #[test]
+    fn ranks_of_a_stage_agree_on_scaling_factors() {
+        use crate::model::{Fp8Scaling, Precision};
+        let placed = |fp8_scaling| {
+            let l = Layout { tp: 2, cp: 2, dp: 2, pp: 2, precision: Precision::Fp8, fp8_scaling, ..layout() };
+            RankPlacement::new(&Layout { order: "tp-cp-ep-dp-pp".to_string(), ..l }).unwrap()
+        };
+        let all = placed(Fp8Scaling::Delayed);
+        assert_eq!(all.groups(Purpose::Scaling), [[0, 1, 2, 3, 4, 5, 6, 7], [8, 9, 10, 11, 12, 13, 14, 15]]);
+        let tensor = placed(Fp8Scaling::DelayedTensor);
+        assert_eq!(tensor.groups(Purpose::Scaling)[..2], [[0, 1, 2, 3], [4, 5, 6, 7]]);
+        for p in [all, tensor] {
+            assert_eq!(p.groups(Purpose::Scaling)[0], p.members_of_rank_0(Purpose::Scaling));
+            assert_eq!(p.groups(Purpose::Scaling)[0].len() as u32, p.size(Purpose::Scaling));
+        }
+        assert_eq!(placed(Fp8Scaling::Current).size(Purpose::Scaling), 1);
     }
 
     #[test]

@@ -6,6 +6,7 @@
 use super::placement::Purpose;
 use super::step::{Comm, PassStep, Price, Spent};
 use crate::collective::CollectiveOp;
+use crate::compute::Kernel;
 use crate::model::pipeline::PassKind;
 use crate::model::{CudaGraph, Layout};
 
@@ -121,6 +122,10 @@ pub(super) struct JobPlan {
     pub embedding_bytes: u64,
     /// Time in ps for which the host keeps the GPU waiting at each collective over a list of tensors; 0 if there are no such collectives.
     pub list_ps: u64,
+    /// Steps at the end of each forward pass and of each backward pass of a virtual stage; empty if there are none.
+    pub ends: [Vec<PassStep>; 2],
+    /// Times of `ends`.
+    pub ends_spent: [Spent; 2],
     /// What follows the optimizer's step because metrics of the loss are computed; empty if there are none.
     pub metrics: Vec<PassStep>,
 }
@@ -142,7 +147,17 @@ impl JobPlan {
     pub(super) fn pass(&self, layers: &[u16], pass: PassKind) -> Spent {
         let mut spent = Spent::default();
         layers.iter().for_each(|&l| spent.add(&self.layers[l as usize].spent[time_idx(pass)], 1));
+        spent.add(&end_idx(pass).map(|i| self.ends_spent[i]).unwrap_or_default(), 1);
         spent
+    }
+}
+
+/// Index in [`JobPlan::ends`] of the steps at the end of a pass; `None` if there are none.
+pub(super) fn end_idx(pass: PassKind) -> Option<usize> {
+    match pass {
+        PassKind::Forward => Some(0),
+        PassKind::Backward | PassKind::InputGrads => Some(1),
+        PassKind::WeightGrads => None,
     }
 }
 
@@ -206,6 +221,32 @@ pub(super) fn metric_steps(layout: &Layout, price: &Price) -> Vec<PassStep> {
         [PassStep::Comm(barrier), each_rank, PassStep::Comm(values), each_rank]
     };
     (0..layout.loss_metrics).flat_map(|_| METRIC_VALUES).flat_map(one_value).collect()
+}
+
+/// Number of modules of Transformer Engine in a layer that convert operands.
+const ENGINE_MODULES: u64 = 4;
+/// Scaling factors of such a module, forward (input, weight, output) and backward (gradients of output and input), with their history.
+const FACTORS: [u64; 2] = [3, 2];
+/// Largest elements that are kept of each tensor (`amax_history_len` of NeMo's and Megatron's recipes).
+const HISTORY: u64 = 1024;
+
+/// Steps at the end of a forward or backward pass through `n_layers` layers if FP8's scaling factors come from earlier passes. The largest elements of all
+/// tensors are joined, ranks agree on them, and a kernel moves each history on (`reduce_and_update_fp8_tensors` of Transformer Engine's fp8.py, v1.6 and
+/// later, at the end of each `fp8_autocast` and after the backward pass of its first module). All that is on the stream of the kernels.
+pub(super) fn scaling_steps(layout: &Layout, price: &Price, n_layers: u64) -> [Vec<PassStep>; 2] {
+    if layout.scaling_ranks().is_none() {
+        return Default::default();
+    }
+    FACTORS.map(|factors| {
+        let values = n_layers * ENGINE_MODULES * factors;
+        let kernel = |name, bytes| {
+            let ps = price.machine.kernels.kernel_ps(&Kernel::Memory { name, bytes });
+            PassStep::Kernel { name: "fp8-scaling", ps }
+        };
+        let agree =
+            Comm { name: "fp8-amax", op: CollectiveOp::AllReduce, purpose: Purpose::Scaling, bytes: values * 4 };
+        vec![kernel("concatenate", values * 8), PassStep::Comm(agree), kernel("amax-history", values * HISTORY * 8)]
+    })
 }
 
 /// When gradients are reduced and sharded parameters are gathered.
@@ -284,5 +325,48 @@ mod tests {
         let alone = Sync::of(&Layout { framework: Framework::Fsdp2, zero: 3, ..layout() });
         assert_eq!(gathers(alone), [true; 8]);
         assert!(alone.reduce_each && !sync(3).reduce_each);
+    }
+
+    #[test]
+    fn ranks_agree_on_scaling_factors_after_each_pass() {
+        use crate::model::{Fp8Scaling, Precision};
+        use crate::workload::training::{CommCost, KernelCost, Machine, RankPlacement, ServerSpan};
+
+        /// A machine on which a kernel takes a ps a byte, and a collective one for each member.
+        struct Plain;
+
+        impl KernelCost for Plain {
+            fn kernel_ps(&self, kernel: &Kernel) -> u64 {
+                kernel.bytes() as u64
+            }
+
+            fn stretched_ps(&self, _: &Kernel, ps: u64, _: CollectiveOp, _: u64, _: f64) -> u64 {
+                ps
+            }
+        }
+
+        impl CommCost for Plain {
+            fn collective_ps(&self, _: CollectiveOp, _: u64, span: ServerSpan) -> u64 {
+                u64::from(span.members)
+            }
+
+            fn message_ps(&self, _: u64, _: bool) -> u64 {
+                0
+            }
+        }
+
+        let machine =
+            Machine { kernels: &Plain, comm: &Plain, gpus_per_server: 8, host_bps: 0, host_op_ps: 0, peak_flops: 0 };
+        let spent = |fp8_scaling, precision| {
+            let l = Layout { tp: 2, cp: 2, dp: 4, pp: 2, precision, fp8_scaling, ..layout() };
+            let price = Price::new(&machine, &RankPlacement::new(&l).unwrap());
+            scaling_steps(&l, &price, 3).map(|steps| price.steps(&steps).total())
+        };
+        // Three layers of four modules have 36 factors forward and 24 backward. Each is copied (8 bytes), and so is its history of 1,024 values.
+        let kernels = [36 * (8 + 8 * 1024), 24 * (8 + 8 * 1024)];
+        assert_eq!(spent(Fp8Scaling::Delayed, Precision::Fp8), kernels.map(|ps| ps + 2 * 2 * 4));
+        assert_eq!(spent(Fp8Scaling::DelayedTensor, Precision::Fp8), kernels.map(|ps| ps + 2 * 2));
+        assert_eq!(spent(Fp8Scaling::Current, Precision::Fp8), [0, 0]);
+        assert_eq!(spent(Fp8Scaling::Delayed, Precision::Mxfp8), [0, 0]);
     }
 }
