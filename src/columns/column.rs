@@ -10,9 +10,9 @@ use std::ops::{Deref, DerefMut, Index, IndexMut, Range};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
-use super::Task;
 use super::claims::{ClaimTable, Claims};
-use super::index::TaskIdx;
+use super::index::{FlowIdx, NicIdx, TaskIdx};
+use super::{FlowRx, FlowTx, Task};
 use hyperfold_base::prefetch;
 
 /// Origin of a column's memory.
@@ -213,6 +213,28 @@ impl Column<'_, Task> {
 }
 
 #[allow(unsafe_code)]
+impl Column<'_, FlowTx> {
+    /// The NIC of the sending end of queue pair `f`, while that NIC may write other words of the row.
+    #[inline]
+    pub fn nic(&self, f: FlowIdx) -> NicIdx {
+        assert!(f.usize() < self.len, "no such queue pair");
+        // SAFETY: the row is inside the column. The host alone sets this word, while no thread has the rows, and no reference to the other words is made.
+        unsafe { (&raw const (*self.rows.as_ptr().add(f.usize())).nic).read() }
+    }
+}
+
+#[allow(unsafe_code)]
+impl Column<'_, FlowRx> {
+    /// The NIC of the receiving end of queue pair `f`, while that NIC may write other words of the row.
+    #[inline]
+    pub fn nic(&self, f: FlowIdx) -> NicIdx {
+        assert!(f.usize() < self.len, "no such queue pair");
+        // SAFETY: as for the sending end.
+        unsafe { (&raw const (*self.rows.as_ptr().add(f.usize())).nic).read() }
+    }
+}
+
+#[allow(unsafe_code)]
 impl<T> Deref for Column<'_, T> {
     type Target = [T];
 
@@ -397,6 +419,20 @@ mod tests {
         assert_eq!(b[0] + a[0], 2);
         let caught = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| a[0] = 3));
         assert!(caught.is_err(), "one thread writes what another has read");
+    }
+
+    #[test]
+    #[cfg(debug_assertions)]
+    fn the_nic_of_a_queue_pair_is_read_while_another_thread_has_its_row() {
+        let row = FlowTx { nic: NicIdx(5), ..bytemuck::Zeroable::zeroed() };
+        let mut rows = Column::from(vec![row]);
+        let table = rows.claim_table();
+        // SAFETY: this is one thread.
+        let (mut writer, reader) = unsafe { (rows.lend(Claims::of(&table, 0)), rows.lend(Claims::of(&table, 1))) };
+        writer[0].size = 7;
+        assert_eq!(reader.nic(FlowIdx(0)), NicIdx(5));
+        let whole_row = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| reader[0].nic));
+        assert!(whole_row.is_err(), "the row is another thread's");
     }
 
     #[test]

@@ -8,7 +8,8 @@ use hyperfold_columns::{HANDED_OVER, NicIdx, PacketIdx, Tables, flag, kind, meta
 fn home(t: &Tables, p: PacketIdx) -> NicIdx {
     let pk = &t.packets[p];
     let is_data = (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK == kind::DATA;
-    if is_data { t.flow_rx[pk.flow].nic } else { t.flow_tx[pk.flow].nic }
+    // Another thread may have the NIC where the queue pair is.
+    if is_data { t.flow_rx.nic(pk.flow) } else { t.flow_tx.nic(pk.flow) }
 }
 
 /// Keeps packet `p`, which arrives at NIC `n`, for another NIC, if that is where its queue pair is now: [`hand_over`] brings it there. Returns whether it does.
