@@ -12,7 +12,7 @@
 //! | `steady` | detecting steady partitions, and plans for skipping them |
 //! | `run` | the state of a folded run, and what happens in a turn |
 //!
-//! The module [`beside`] runs folding on the host, and a device engine for all that skips nothing.
+//! The module [`beside_device`] runs folding on the host, and a device engine for all that skips nothing.
 //!
 //! Every bit of every result is that of the unfolded engine, unless the experiment lets steady phases be skipped, as it does by default. Where exactness cannot be
 //! proven while it runs, the experiment starts over. It knows columns and numbers only.

@@ -3,7 +3,7 @@
 //! | part | content |
 //! |---|---|
 //! | [`record`], `job_record`, `cluster_record`, `serving_record`, `series_record` | the results of an experiment as plain records, and their columns |
-//! | [`rows`], [`stats`], [`value`] | rows of the smaller files |
+//! | [`csv_rows`], [`stats`], [`value`] | rows of the smaller files |
 //! | `journal`, `journal_reader`, [`journal_identity`] | the file that a run must not lose; every other one is made of it |
 //! | [`writer`], [`parquet_file`], [`manifest`], [`events`] | the files that people read, ordered by `exp_id` whatever order experiments end in |
 //! | [`read`] | a folder read back |
