@@ -48,7 +48,7 @@ fn the_engine_has_the_bytes_of_the_cpu_on_every_adapter_that_passes() {
 
 /// Compiles kernels with every part.
 #[test]
-#[ignore = "a soak test: about ten minutes on software Vulkan"]
+#[ignore = "soak: ten minutes of compiling on software Vulkan; scripts/test.sh --soak and CI run it"]
 fn soak_every_kernel_of_the_engine_has_the_bytes_of_the_cpu() {
     assert_eq!(check_engine(&[]).len(), 48);
 }
