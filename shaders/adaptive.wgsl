@@ -24,6 +24,7 @@ fn choose(first: u32, p: u32, now: u64) -> u32 {
     }
     let_go();
     let in_port = packets[packet_base + p].in_port;
+    let class_ = queue_class(packets[packet_base + p].meta_);
     let pairs = path_base + place + 1u;
     let n = paths[path_base + place] & ~WEIGHED_CHOICE;
     let weights = pairs + 2u * n;
@@ -39,7 +40,7 @@ fn choose(first: u32, p: u32, now: u64) -> u32 {
     }
     var weight = ANY_WEIGHT;
     if is_weighed {
-        weight = drawn_weight(pairs, n, in_port, now);
+        weight = drawn_weight(pairs, n, class_, in_port, now);
     }
     var lowest = 0xffffffffu;
     var n_lowest = 0u;
@@ -47,7 +48,7 @@ fn choose(first: u32, p: u32, now: u64) -> u32 {
         if weight != ANY_WEIGHT && paths[weights + k] != weight {
             continue;
         }
-        let own_grade = grade(paths[pairs + 2u * k]);
+        let own_grade = grade(paths[pairs + 2u * k], class_);
         if own_grade < lowest {
             lowest = own_grade;
             n_lowest = 0u;
@@ -60,7 +61,7 @@ fn choose(first: u32, p: u32, now: u64) -> u32 {
     var pair = pairs;
     for (var k = 0u; k < n; k++) {
         let is_among = weight == ANY_WEIGHT || paths[weights + k] == weight;
-        if is_among && grade(paths[pair]) == lowest {
+        if is_among && grade(paths[pair], class_) == lowest {
             if left == 0u {
                 break;
             }
@@ -95,13 +96,13 @@ fn flowlet_pair(pairs: u32, n: u32, number: u32, now: u64) -> u32 {
 }
 
 // Weight of the ports among which a packet goes on, drawn in proportion to the weights of all that are neither paused nor cut off. If all are, those count that
-// are only paused. The choice's pairs, of `n` ports, are at `pairs`, and the packet came in by `in_port`. PRECONDITION: no port is held.
-fn drawn_weight(pairs: u32, n: u32, in_port: u32, now: u64) -> u32 {
+// are only paused. The choice's pairs, of `n` ports, are at `pairs`. The packet is of `class_` and came in by `in_port`. PRECONDITION: no port is held.
+fn drawn_weight(pairs: u32, n: u32, class_: u32, in_port: u32, now: u64) -> u32 {
     let weights = pairs + 2u * n;
     var best = 0xffffffffu;
     var sum = 0u;
     for (var k = 0u; k < n; k++) {
-        let state = grade(paths[pairs + 2u * k]) / PAUSED_GRADE;
+        let state = grade(paths[pairs + 2u * k], class_) / PAUSED_GRADE;
         if state < best {
             best = state;
             sum = 0u;
@@ -111,7 +112,7 @@ fn drawn_weight(pairs: u32, n: u32, in_port: u32, now: u64) -> u32 {
     var left = hash32(in_port, u32(now & LOW_32), u32(now >> 32u), exps[exp_row].routing_seed + 1u) % sum;
     var weight = ANY_WEIGHT;
     for (var k = 0u; k < n; k++) {
-        if grade(paths[pairs + 2u * k]) / PAUSED_GRADE == best {
+        if grade(paths[pairs + 2u * k], class_) / PAUSED_GRADE == best {
             weight = paths[weights + k];
             if left < weight {
                 break;
@@ -125,12 +126,19 @@ fn drawn_weight(pairs: u32, n: u32, in_port: u32, now: u64) -> u32 {
 // No port has this weight; ports of any weight may be chosen.
 const ANY_WEIGHT: u32 = 0u;
 
-// Grade of egress `port`: its queue in whole grades, or more than that. PRECONDITION: no port is held.
-fn grade(port: u32) -> u32 {
+// Grade of egress `port` for a packet of `class_`: the queue of that class in whole grades, or more than that. PRECONDITION: no port is held.
+fn grade(port: u32, class_: u32) -> u32 {
     let row = port_base + port;
-    let paused = select(0u, PAUSED_GRADE, ports[row].paused != 0u);
+    var q_bytes = ports[row].q_bytes;
+    var is_paused = ports[row].paused != 0u;
+    if has_classes() {
+        let queue = port_queue_row(port, class_);
+        q_bytes = class_queues[queue].q_bytes;
+        is_paused = class_queues[queue].paused != 0u;
+    }
+    let paused = select(0u, PAUSED_GRADE, is_paused);
     let cut_off = select(0u, CUT_OFF_GRADE, (ports[row].peer & LINK_DOWN) != 0u);
-    return ports[row].q_bytes / exps[exp_row].adaptive_grade | paused | cut_off;
+    return q_bytes / exps[exp_row].adaptive_grade | paused | cut_off;
 }
 
 // Grade of a paused port with an empty queue. Grades of queues stay below it, as a grade has more than four bytes.

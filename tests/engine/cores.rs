@@ -81,6 +81,7 @@ fn threads_change_no_table_of_flows() {
         random::WATCHED,
         random::AVERAGED,
         random::CUT_THROUGH,
+        random::CLASSES_BY_CHOICE,
     ]
     .into_iter()
     .flat_map(|first| first..first + 10)

@@ -304,6 +304,7 @@ fn shorter_steps_change_nothing() {
     let seeds = seeds.chain(random::CLASSES..random::CLASSES + 60).chain(random::IMPAIRED..random::IMPAIRED + 60);
     let seeds = seeds.chain(random::WATCHED..random::WATCHED + 60).chain(random::AVERAGED..random::AVERAGED + 40);
     let seeds = seeds.chain(random::CUT_THROUGH..random::CUT_THROUGH + 60);
+    let seeds = seeds.chain(random::CLASSES_BY_CHOICE..random::CLASSES_BY_CHOICE + 40);
     for seed in seeds.chain(random::MOVING..random::MOVING + 60) {
         let case = random::case(seed);
         done += u32::from(steps_agree(&format!("seed {seed}"), &case));

@@ -247,6 +247,25 @@ fn engine_and_oracle_agree_on_traffic_classes() {
     assert!(met.paused > 40 && met.lost > 80 && met.recovered > 40 && met.marked > 40 && met.cut > 10, "{met:?}");
 }
 
+/// Adaptive routing goes by the queue and the pauses of a packet's own class.
+#[test]
+fn engine_and_oracle_agree_on_adaptive_routing_of_classes() {
+    let mut met = Reached::default();
+    let (mut matters, mut by_class) = (0, 0);
+    for seed in random::CLASSES_BY_CHOICE..random::CLASSES_BY_CHOICE + 400 {
+        let mut case = random::case(seed);
+        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
+        let chosen = by_oracle(&case);
+        let used: HashSet<u8> = case.flows.iter().map(|flow| flow.class).collect();
+        by_class += u32::from(used.len() > 1);
+        case.transport.grade_packets = None;
+        matters += u32::from(by_oracle(&case) != chosen);
+    }
+    println!("400 cases: {matters} end otherwise without a choice, {by_class} use several classes; {met:?}");
+    assert!(matters > 150 && by_class > 200, "{matters} {by_class}");
+    assert!(met.paused > 20 && met.lost > 40, "{met:?}");
+}
+
 #[test]
 fn engine_and_oracle_agree_on_impaired_links() {
     let mut met = Reached::default();

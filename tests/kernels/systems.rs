@@ -75,7 +75,8 @@ fn random_networks() {
         .chain(random::MOVING..random::MOVING + 60)
         .chain(random::WATCHED..random::WATCHED + 80)
         .chain(random::AVERAGED..random::AVERAGED + 60)
-        .chain(random::CUT_THROUGH..random::CUT_THROUGH + 80);
+        .chain(random::CUT_THROUGH..random::CUT_THROUGH + 80)
+        .chain(random::CLASSES_BY_CHOICE..random::CLASSES_BY_CHOICE + 60);
     for seed in seeds {
         let mut t = support::engine::tables(&random::case(seed), BuildOptions::default()).tables;
         parity(kernels, &format!("random case {seed}"), &mut t, 150);

@@ -121,7 +121,7 @@ global_batch = 16
 analytic = "all"
 precision = "fp8"
 "#;
-    let keys = "framework = \"megatron\"\nzero = 1\nparam_bytes = 1\ngrad_bytes = 2\nfused_loss = true\noverlap_grad = true\noverlap_param = true\n";
+    let keys = "framework = \"megatron\"\nzero = 1\nparam_bytes = 1\nfp8_scaling = \"current\"\ngrad_bytes = 2\nfused_loss = true\noverlap_grad = true\noverlap_param = true\n";
     let folder = Folder::new(&[
         ("recipe.toml", &format!("{head}recipe = \"megatron-bridge-26.06\"\n")),
         ("keys.toml", &format!("{head}{keys}")),

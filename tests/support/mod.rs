@@ -18,6 +18,7 @@ pub mod inputs;
 pub mod program;
 pub mod random;
 pub mod random_changes;
+pub mod random_classes;
 pub mod random_cut_through;
 pub mod random_pauses;
 pub mod random_tasks;

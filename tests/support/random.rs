@@ -8,10 +8,11 @@ use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, SwitchNames};
 use hyperfold_network::transport::{
-    Cc, EcnThresholds, LossRecovery, Nscc, ReceiverCredit, RttWindow, Swift, TierBuffers, TrafficClass, Transport,
+    Cc, EcnThresholds, LossRecovery, Nscc, ReceiverCredit, RttWindow, Swift, TierBuffers, Transport,
 };
 
 use super::Case;
+use super::random_classes::{classes, classes_by_choice};
 use super::random_changes::{break_links, break_ports, impair_links, second_ports, slow_arcs};
 use super::random_cut_through::cut_through;
 use super::random_pauses::{averaged, watched};
@@ -50,6 +51,9 @@ impl Rng {
 
 /// The case of `seed`. Over consecutive seeds all congestion controls come in turn, but from [`SWIFT`] to [`SELECTIVE`] all have Swift.
 pub fn case(seed: u64) -> Case {
+    if seed >= CLASSES_BY_CHOICE {
+        return classes_by_choice(seed);
+    }
     if seed >= CUT_THROUGH {
         return cut_through(seed);
     }
@@ -100,6 +104,9 @@ pub const AVERAGED: u64 = 11_000_000;
 
 /// Seeds from here on have switches that cut through, in a case of any other kind but adaptive routing.
 pub const CUT_THROUGH: u64 = 12_000_000;
+
+/// Seeds from here on have traffic classes and switches that choose among paths.
+pub const CLASSES_BY_CHOICE: u64 = 13_000_000;
 
 /// A case with congestion control `cc`.
 pub fn case_of(first_seed: u64, cc: Cc) -> Case {
@@ -155,51 +162,6 @@ pub fn case_of(first_seed: u64, cc: Cc) -> Case {
         impair_links(&mut rng, &mut case);
     }
     case
-}
-
-/// Gives packets 2 to 8 traffic classes, flows one of them each, and switches a buffer that holds what is reserved for all.
-pub fn classes(rng: &mut Rng, network: &Network, transport: &mut Transport, flows: &mut [Flow]) {
-    let n = if rng.chance(80) { rng.range(2, 4) } else { rng.range(5, 8) } as usize;
-    transport.pfc |= rng.chance(60);
-    let levels = levels(rng, n);
-    let largest = (transport.payload + transport.data_overhead).max(transport.ack_bytes);
-    let most_packets = rng.pick(&[1, 4, 20]);
-    // Without PFC what they say does not matter.
-    let percent_lossless = rng.pick(&[0, 50, 70, 70, 100]);
-    transport.classes = levels
-        .into_iter()
-        .map(|level| {
-            let packets = rng.range(1, most_packets) as u32;
-            let more = if rng.chance(50) { 0 } else { rng.range(0, u64::from(largest)) as u32 };
-            TrafficClass { level, quantum_bytes: packets * largest + more, lossless: rng.chance(percent_lossless) }
-        })
-        .collect();
-    let n_lossless = transport.classes.iter().filter(|class| transport.pfc && class.lossless).count();
-    let reserved = reserved(network, largest, n, n_lossless);
-    // What is only just enough for pauses lets no large packet of a lossy class pass.
-    let least = if n_lossless == n { 0 } else { 5_000 };
-    transport.buffer_bytes = reserved + rng.pick(&[least, least, 10_000, 10_000, 30_000, 200_000, 32 << 20]);
-    // Some cases have one class with most of the traffic.
-    let favourite = rng.chance(40).then(|| rng.range(0, n as u64 - 1) as u8);
-    for flow in flows {
-        let any = rng.range(0, n as u64 - 1) as u8;
-        flow.class = favourite.filter(|_| rng.chance(60)).unwrap_or(any);
-    }
-}
-
-/// Levels of `n` classes: all one, all different, or anything between. No level is left out.
-fn levels(rng: &mut Rng, n: usize) -> Vec<u32> {
-    let n_levels = match rng.range(0, 2) {
-        0 => 1,
-        1 => n,
-        _ => rng.range(1, n as u64) as usize,
-    };
-    let mut levels: Vec<u32> = (0..n_levels as u32).collect();
-    levels.extend((n_levels..n).map(|_| rng.range(0, n_levels as u64 - 1) as u32));
-    for i in (1..n).rev() {
-        levels.swap(i, rng.range(0, i as u64) as usize);
-    }
-    levels
 }
 
 /// Gives ports queues of their own, and mostly senders, receivers and trimming of Ultra Ethernet.

@@ -8,6 +8,7 @@ use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
+use super::random_classes::classes;
 use super::random::{
     self, ADAPTIVE, CHANGES, CLASSES, CONTROLS, IMPAIRED, MOVING, Rng, SELECTIVE, SLOW, SWIFT, UEC, WATCHED,
 };
@@ -71,7 +72,7 @@ pub fn case(first_seed: u64) -> TaskCase {
             random::fixed_part(&network, largest, transport.pfc) + rng.pick(&[least, 10_000, 50_000]);
     }
     if seed >= CLASSES {
-        random::classes(&mut rng, &network, &mut transport, &mut flows);
+        classes(&mut rng, &network, &mut transport, &mut flows);
     }
     let some_in_any_order = (CHANGES..UEC).contains(&seed) || seed >= CLASSES;
     if (SELECTIVE..CHANGES).contains(&seed) || some_in_any_order && rng.chance(40) {

@@ -5,7 +5,6 @@
 use super::error::Conflict;
 use super::key_id::KeyId;
 use super::value::Values;
-use hyperfold_network::routing::{PolicyKeys, routing_policy};
 use hyperfold_network::transport::TrafficClass;
 
 /// Dimensions of a program's messages, in the order of their numbers.
@@ -159,13 +158,6 @@ fn excluded(v: &Values) -> Result<(), Conflict> {
     let says_lossless = |entry: &str| entry.split_whitespace().skip(1).any(|word| word == "lossless");
     if !v.bool(KeyId::Pfc) && v.text(KeyId::Classes).split(',').any(says_lossless) {
         return fail(KeyId::Pfc, "a class of transport.classes is to be lossless: true, or leave `lossless` out");
-    }
-    let policy = routing_policy(v.text(KeyId::Policy), PolicyKeys { seed: 1, max_paths: 1 });
-    if policy.is_some_and(|policy| policy.is_adaptive()) {
-        return fail(
-            KeyId::Policy,
-            "adaptive routing knows one queue a port: \"round-robin\" or \"spray\", or no transport.classes",
-        );
     }
     Ok(())
 }

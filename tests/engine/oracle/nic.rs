@@ -245,11 +245,13 @@ impl Sim<'_> {
         }
         let number = self.ports[packet.in_port as usize].number;
         let draw = |seed: u32| hash32(number, self.now as u32, (self.now >> 32) as u32, seed) as usize;
+        let class = self.class_of(packet.flow);
         let mut graded: Vec<_> = ways
             .iter()
             .map(|way| {
                 let port = &self.ports[way.arc as usize];
-                ((port.down, port.queues[0].is_held()), port.queue_bytes() / grade_bytes, way)
+                let queue = &port.queues[class];
+                ((port.down, queue.is_held()), queue.bytes / grade_bytes, way)
             })
             .collect();
         let are_equal = ways.iter().all(|way| way.n_paths == ways[0].n_paths);

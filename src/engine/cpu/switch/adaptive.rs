@@ -1,6 +1,8 @@
 //! Adaptive routing: a switch sends each data packet to one of the egress ports that lead on with the shortest queues
 //! (`docs/explanation/model-semantics.md`, "Adaptive routing"). Twin: `shaders/adaptive.wgsl`.
 
+use super::class_port::port_queue_row;
+use crate::cpu::classes::{has_classes, queue_class};
 use crate::cpu::math::hash32;
 use hyperfold_columns::{Exp, PacketIdx, PortIdx, Tables, WEIGHED_CHOICE, flowlet, kind, meta, mode};
 
@@ -31,7 +33,7 @@ pub fn choose(t: &mut Tables, first: PortIdx, p: PacketIdx, now: u64) -> PortIdx
     if (pk.meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::DATA || t.paths[place + 1] != first {
         return first;
     }
-    let in_port = pk.in_port.0;
+    let (in_port, class) = (pk.in_port.0, queue_class(&t.exps[0], pk.meta));
     let word = t.paths[place].0;
     let n = (word & !WEIGHED_CHOICE) as usize;
     let weights = place + 1 + 2 * n;
@@ -41,13 +43,13 @@ pub fn choose(t: &mut Tables, first: PortIdx, p: PacketIdx, now: u64) -> PortIdx
         t.packets[p].path = t.paths[pair + 1].0;
         return t.paths[pair];
     }
-    let weight = if word & WEIGHED_CHOICE == 0 { ANY_WEIGHT } else { drawn_weight(t, place, n, in_port, now) };
+    let weight = if word & WEIGHED_CHOICE == 0 { ANY_WEIGHT } else { drawn_weight(t, place, n, class, in_port, now) };
     let (mut lowest, mut n_lowest) = (u32::MAX, 0);
     for k in 0..n {
         if weight != ANY_WEIGHT && t.paths[weights + k].0 != weight {
             continue;
         }
-        let grade = grade(t, t.paths[place + 1 + 2 * k]);
+        let grade = grade(t, t.paths[place + 1 + 2 * k], class);
         if grade < lowest {
             (lowest, n_lowest) = (grade, 0);
         }
@@ -58,7 +60,7 @@ pub fn choose(t: &mut Tables, first: PortIdx, p: PacketIdx, now: u64) -> PortIdx
     let pair = loop {
         let pair = place + 1 + 2 * k;
         let is_among = weight == ANY_WEIGHT || t.paths[weights + k].0 == weight;
-        if is_among && grade(t, t.paths[pair]) == lowest {
+        if is_among && grade(t, t.paths[pair], class) == lowest {
             if left == 0 {
                 break pair;
             }
@@ -91,13 +93,13 @@ fn flowlet_pair(t: &mut Tables, place: usize, n: usize, number: u32, now: u64) -
 }
 
 /// Weight of the ports among which a packet goes on, drawn in proportion to the weights of all that are neither paused nor cut off. If all are, those count that
-/// are only paused. The choice at `place` is among `n` ports, and the packet came in by `in_port`.
+/// are only paused. The choice at `place` is among `n` ports. The packet is of `class` and came in by `in_port`.
 #[inline(never)]
-fn drawn_weight(t: &Tables, place: usize, n: usize, in_port: u32, now: u64) -> u32 {
+fn drawn_weight(t: &Tables, place: usize, n: usize, class: u32, in_port: u32, now: u64) -> u32 {
     let weights = place + 1 + 2 * n;
     let (mut best, mut sum) = (u32::MAX, 0);
     for k in 0..n {
-        let state = grade(t, t.paths[place + 1 + 2 * k]) / PAUSED_GRADE;
+        let state = grade(t, t.paths[place + 1 + 2 * k], class) / PAUSED_GRADE;
         if state < best {
             (best, sum) = (state, 0);
         }
@@ -108,7 +110,7 @@ fn drawn_weight(t: &Tables, place: usize, n: usize, in_port: u32, now: u64) -> u
     let mut k = 0;
     loop {
         let weight = t.paths[weights + k].0;
-        if grade(t, t.paths[place + 1 + 2 * k]) / PAUSED_GRADE == best {
+        if grade(t, t.paths[place + 1 + 2 * k], class) / PAUSED_GRADE == best {
             if left < weight {
                 return weight;
             }
@@ -121,13 +123,18 @@ fn drawn_weight(t: &Tables, place: usize, n: usize, in_port: u32, now: u64) -> u
 /// No port has this weight; ports of any weight may be chosen.
 const ANY_WEIGHT: u32 = 0;
 
-/// Grade of egress `port`: its queue in whole grades, or more than that.
+/// Grade of egress `port` for a packet of `class`: the queue of that class in whole grades, or more than that.
 #[inline]
-fn grade(t: &Tables, port: PortIdx) -> u32 {
-    let row = &t.ports[port];
-    let paused = if row.paused != 0 { PAUSED_GRADE } else { 0 };
+fn grade(t: &Tables, port: PortIdx, class: u32) -> u32 {
+    let (e, row) = (&t.exps[0], &t.ports[port]);
+    let (mut q_bytes, mut is_paused) = (row.q_bytes, row.paused != 0);
+    if has_classes(e) {
+        let queue = &t.class_queues[port_queue_row(e, port, class)];
+        (q_bytes, is_paused) = (queue.q_bytes, queue.paused != 0);
+    }
+    let paused = if is_paused { PAUSED_GRADE } else { 0 };
     let cut_off = if row.is_cut_off() { CUT_OFF_GRADE } else { 0 };
-    (row.q_bytes / t.exps[0].adaptive_grade) | paused | cut_off
+    (q_bytes / e.adaptive_grade) | paused | cut_off
 }
 
 /// Grade of a paused port with an empty queue. Grades of queues stay below it, as a grade has more than four bytes.
