@@ -58,11 +58,11 @@ fn on_ack(n: u32, p: u32, event: EventKey) {
             finish(tx, event.t);
         }
         var rtt = 0lu;
-        if exp_cc == CC_TIMELY || exp_cc == CC_SWIFT || is_uec() || exp_rtt_cap > 0u {
+        if exp_cc == CC_TIMELY || exp_cc == CC_SWIFT || is_uec() || exp_sums_rtts > 0u {
             rtt = event.t - details[pk].sent_at;
         }
-        if exp_rtt_cap > 0u {
-            sample_rtt(f, event.t, rtt);
+        if exp_sums_rtts > 0u {
+            note_rtt(f, event.t, rtt);
         }
         switch exp_cc {
             case CC_DCQCN: {
@@ -162,14 +162,15 @@ fn stall(f: u32, now: u64) {
     }
 }
 
-// Keeps a round-trip time; when a flow's room is full, every second one goes and the stride doubles.
-fn sample_rtt(f: u32, now: u64, rtt: u64) {
-    let cap = exp_rtt_cap;
+// Adds up a round-trip time, and stores it where samples are kept. When the flow's samples are full, every second one is dropped and the stride doubles.
+fn note_rtt(f: u32, now: u64, rtt: u64) {
+    let cap = exps[exp_row].rtt_cap;
     let first = rtt_base + f * cap;
     let tx = flow_base + f;
     let seen = flow_tx[tx].rtt_seen;
     flow_tx[tx].rtt_seen = seen + 1u;
-    if seen % flow_tx[tx].rtt_stride != 0u {
+    flow_tx[tx].rtt_sum += rtt;
+    if cap == 0u || seen % flow_tx[tx].rtt_stride != 0u {
         return;
     }
     if flow_tx[tx].rtt_n == cap {

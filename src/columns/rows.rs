@@ -255,8 +255,8 @@ rows! {
         flowlet_gap: u64,
         /// Place of the first shared word about flowlets ([`flowlet`](super::flowlet)); 0: each packet is routed by itself.
         flowlet_first: u32,
-        /// Fills the row; always 0.
-        pad1: u32,
+        /// 1: each queue pair adds up its round-trip times.
+        sums_rtts: u32,
         /// Link rates that an INT header can name, in Mb/s: indices 0 to 3.
         rates_mbps_lo: [u32; 4],
         /// Link rates that an INT header can name, in Mb/s: indices 4 to 7.
@@ -571,6 +571,8 @@ rows! {
         finish: u64,
         /// Payload bytes sent so far, again ones included.
         sent_bytes: u64,
+        /// Sum of its round-trip times so far, in ps, where they are added up. There are `rtt_seen` of them.
+        rtt_sum: u64,
         /// Timeouts since the last progress.
         retries: u32,
         /// Its source NIC.
@@ -579,7 +581,7 @@ rows! {
         flow_id: u32,
         /// Index of its experiment in the sweep, low word.
         exp: u32,
-        /// RTT samples taken so far.
+        /// Number of round-trip times so far, where they are added up.
         rtt_seen: u32,
         /// One of this many samples is kept.
         rtt_stride: u32,
@@ -834,7 +836,7 @@ impl Exp {
     /// Whether round-trip times are needed.
     #[inline]
     pub fn measures_rtts(&self) -> bool {
-        matches!(self.cc, cc::TIMELY | cc::SWIFT | cc::NSCC) || self.rtt_cap > 0
+        matches!(self.cc, cc::TIMELY | cc::SWIFT | cc::NSCC) || self.sums_rtts > 0
     }
 }
 

@@ -19,6 +19,8 @@ pub struct EndSample {
     pub marks: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
+    /// Time for which it was paused, in ps.
+    pub paused_ps: u64,
 }
 
 /// A queue pair at a sample time, at its sender.

@@ -21,7 +21,7 @@ const CONSTANTS: [&str; 12] = [
     "clock_ps",
     "reserve",
     "mask_words",
-    "rtt_cap",
+    "sums_rtts",
     "nic_len",
     "port_len",
     "end_len",

@@ -14,7 +14,7 @@ pub const MAX_ROWS: usize = 1_000_000;
 /// Prepares sampling: the tables hold the state at time 0.
 pub fn begin(t: &mut Tables) {
     let (links, flows) = (t.series.links, t.series.flows);
-    t.series.ends_before = if links { ends(t).collect() } else { Vec::new() };
+    t.series.ends_before = if links { ends(t, 0).collect() } else { Vec::new() };
     t.series.flows_before = if flows { queue_pairs(t).collect() } else { Vec::new() };
     t.series.next = 1;
 }
@@ -40,7 +40,8 @@ fn take_sample(t: &mut Tables) {
     let mut series = take(&mut t.series);
     let mut sample = SeriesSample { number: series.next, ..SeriesSample::default() };
     if series.links {
-        for (end, before) in ends(t).zip(&mut series.ends_before) {
+        let time = series.next.saturating_mul(series.interval);
+        for (end, before) in ends(t, time).zip(&mut series.ends_before) {
             if end != *before && series.sampled_ends.get(end.end.usize()).is_none_or(|is_sampled| *is_sampled) {
                 *before = end;
                 sample.ends.push(end);
@@ -112,8 +113,8 @@ fn n_rows(sample: &SeriesSample) -> usize {
     sample.ends.len() + sample.flows.len()
 }
 
-/// Every link end, in order.
-fn ends<'a>(t: &'a Tables) -> impl Iterator<Item = EndSample> + 'a {
+/// Every link end at `time` (ps), in order.
+fn ends<'a>(t: &'a Tables, time: u64) -> impl Iterator<Item = EndSample> + 'a {
     let n_nics = t.exps[0].nic_len;
     let nics = NicIdx::all(n_nics).map(move |n| {
         let row = &t.nics[n];
@@ -125,6 +126,7 @@ fn ends<'a>(t: &'a Tables) -> impl Iterator<Item = EndSample> + 'a {
             drops: t.changes.lost_of_nic(&t.exps[0], &t.shared, n),
             marks: 0,
             tx_bytes: row.tx_bytes,
+            paused_ps: t.paused_until(n.end(), time),
         }
     });
     let ports = PortIdx::all(t.exps[0].port_len).map(move |port| {
@@ -137,6 +139,7 @@ fn ends<'a>(t: &'a Tables) -> impl Iterator<Item = EndSample> + 'a {
             drops: row.drops,
             marks: row.marks,
             tx_bytes: row.tx_bytes,
+            paused_ps: t.paused_until(port.end(n_nics), time),
         }
     });
     nics.chain(ports)
@@ -159,7 +162,8 @@ mod tests {
     use super::*;
 
     fn end(end: u32, tx_bytes: u64) -> EndSample {
-        EndSample { end: LinkEndIdx(end), queue_bytes: 0, paused: false, pauses: 0, drops: 0, marks: 0, tx_bytes }
+        let end = LinkEndIdx(end);
+        EndSample { end, queue_bytes: 0, paused: false, pauses: 0, drops: 0, marks: 0, tx_bytes, paused_ps: 0 }
     }
 
     fn sample(number: u64, ends: Vec<EndSample>) -> SeriesSample {

@@ -32,7 +32,7 @@ pub use batches::runner::{MAX_FOLDED_PER_THREAD, RunEvent, RunOptions, run};
 pub use batches::world::{Batch, Ended, Limits};
 pub use estimates::estimate::estimate;
 pub use outcomes::outcome::{
-    Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, JobTimes, LinkOutcome, PoolOutcome, RequestOutcome,
+    Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, JobTimes, LinkOutcome, MeanRoundTrip, PoolOutcome, RequestOutcome,
     ServingOutcome, SharedLinkOutcome, WatchdogOutcome,
 };
 pub use outcomes::series_outcome::{FlowSampleOutcome, LinkSampleOutcome, SeriesOutcome};

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
 use super::job_record::{JobRecord, SharedLinkRecord};
-use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, RttRecord};
+use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, MeanRttRecord, RttRecord};
 use super::outputs::{ColumnSets, Outputs};
 use super::record::{ExperimentRecord, Finished, IDENTITY, outcome_columns};
 use super::record_macro::FileColumn;
@@ -65,6 +65,7 @@ pub const COMPANIONS: &[Companion] = companions! {
     "stats.csv" if |_| true, |f| std::slice::from_ref(&f.stats), [StatsRecord::COLUMNS, FoldingRecord::COLUMNS];
     "links.csv" if |o| o.links, |f| &f.links, [LinkRecord::COLUMNS, LinkPackets::COLUMNS, LinkEnds::COLUMNS, LinkPauses::COLUMNS];
     "rtt.csv" if |o| o.rtt, |f| &f.rtt, [RttRecord::COLUMNS];
+    "rtt_means.csv" if |o| o.rtt_means, |f| &f.rtt_means, [MeanRttRecord::COLUMNS];
     "jobs.csv" if |o| o.jobs, |f| &f.jobs, [JobRecord::COLUMNS];
     "shared_links.csv" if |o| o.shared_links, |f| &f.shared_links, [SharedLinkRecord::COLUMNS];
     "cluster_timeline.csv" if |o| o.cluster, |f| &f.cluster_timeline, [ClusterSampleRecord::COLUMNS];

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use super::bytes::{ByteInput, Code, FieldNames};
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
 use super::job_record::{JobRecord, SharedLinkRecord};
-use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, RttRecord};
+use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, MeanRttRecord, RttRecord};
 use super::record::{ClusterRecord, ExperimentRecord, Finished, LookRecord, ServingRecord};
 use super::record_macro::Declared;
 use super::series_record::{FlowSampleRecord, LinkSampleRecord};
@@ -26,6 +26,7 @@ pub(super) fn layout() -> String {
         LinkEnds::LAYOUT,
         LinkPauses::LAYOUT,
         RttRecord::LAYOUT,
+        MeanRttRecord::LAYOUT,
         StatsRecord::LAYOUT,
         FoldingRecord::LAYOUT,
         JobRecord::LAYOUT,
@@ -172,6 +173,7 @@ mod tests {
             flows: vec![flow(None), flow(Some(Ps(6)))],
             links: vec![link("a->b"), link("")],
             rtt: vec![RttRecord { flow_id: 1, sample: Ps(2), rtt: Ps(3) }],
+            rtt_means: vec![MeanRttRecord { flow_id: 1, round_trips: 4, mean: Ps(5) }],
             jobs: vec![JobRecord { job: "a".into(), end: Some(Ps(4)), mfu: Some(0.5), ..JobRecord::default() }],
             shared_links: vec![SharedLinkRecord { link: "a->b".into(), job_bytes: 5, ..SharedLinkRecord::default() }],
             cluster_timeline: vec![ClusterSampleRecord {

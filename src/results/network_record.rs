@@ -1,4 +1,4 @@
-//! Rows of `flows.csv`, `links.csv` and `rtt.csv`.
+//! Rows of `flows.csv`, `links.csv`, `rtt.csv` and `rtt_means.csv`.
 //!
 //! Layer: results. Plain data, as in [`super::record`].
 
@@ -96,5 +96,16 @@ record! {
         pub flow_id: u32 => flow_id,
         pub sample: Ps => sample_ns,
         pub rtt: Ps => rtt_ns,
+    }
+}
+
+record! {
+    /// One row of `rtt_means.csv`: the round-trip times that a sender measured.
+    #[derive(Copy, Eq)]
+    pub struct MeanRttRecord {
+        pub flow_id: u32 => flow_id,
+        /// Number of round trips: acknowledgements that arrived, and those that a skip stands for.
+        pub round_trips: u32 => round_trips,
+        pub mean: Ps => rtt_mean_ns,
     }
 }

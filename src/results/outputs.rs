@@ -13,6 +13,9 @@ pub struct Outputs {
     pub links: bool,
     /// Whether `rtt.csv` is written.
     pub rtt: bool,
+    /// Whether `rtt_means.csv` is written.
+    #[serde(default)]
+    pub rtt_means: bool,
     /// Whether `jobs.csv` is written, which every sweep with `[[job]]` tables has.
     #[serde(default)]
     pub jobs: bool,

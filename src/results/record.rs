@@ -5,7 +5,7 @@
 use super::bytes::{ByteInput, Code};
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
 use super::job_record::{JobRecord, SharedLinkRecord};
-use super::network_record::{FlowRecord, LinkRecord, RttRecord};
+use super::network_record::{FlowRecord, LinkRecord, MeanRttRecord, RttRecord};
 use super::outputs::{ClusterColumns, ColumnSets};
 use super::record_macro::{FileColumn, Shown, record};
 use super::series_record::{FlowSampleRecord, LinkSampleRecord};
@@ -363,6 +363,8 @@ record! {
         pub links: Vec<LinkRecord>,
         /// Rows of `rtt.csv`.
         pub rtt: Vec<RttRecord>,
+        /// Rows of `rtt_means.csv`, if the sweep asks for them.
+        pub rtt_means: Vec<MeanRttRecord>,
         /// Rows of several jobs, in their order.
         pub jobs: Vec<JobRecord>,
         /// Rows of links that jobs share, by link, then by job, if the sweep asks for them.

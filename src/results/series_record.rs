@@ -26,6 +26,8 @@ record! {
         /// Whether the receiver has paused the sender.
         pub paused: bool => paused,
         pub drops: u64 => drops,
+        /// Time for which the sender was paused since the row before of this link; `None` in rows of earlier builds.
+        pub paused_time: Option<Ps> => pfc_paused_ns,
     }
 }
 

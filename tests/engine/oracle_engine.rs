@@ -17,6 +17,8 @@ use hyperfold_network::transport::LossRecovery;
 #[derive(Debug, PartialEq, Eq)]
 struct Seen {
     finish_ps: Vec<Option<u64>>,
+    /// By flow: sum of its round-trip times in ps, and their number.
+    round_trips: Vec<(u64, u32)>,
     gave_up: bool,
     packet_hops: u64,
     ecn_marks: u64,
@@ -45,6 +47,7 @@ fn by_oracle(case: &Case) -> Seen {
     let on_links: u64 = lost.iter().chain(&lost_by_nics).sum();
     Seen {
         finish_ps: o.finish_ps,
+        round_trips: o.round_trips,
         gave_up: matches!(o.failure, Some(Failure::GaveUp { .. })),
         packet_hops: o.packet_hops,
         ecn_marks: o.ecn_marks,
@@ -60,7 +63,7 @@ fn by_oracle(case: &Case) -> Seen {
 }
 
 fn by_engine(case: &Case, name: &str, step_divisor: u64) -> Seen {
-    let mut built = engine::tables(case, BuildOptions { step_divisor, ..BuildOptions::default() });
+    let mut built = engine::tables(case, BuildOptions { step_divisor, rtt_means: true, ..BuildOptions::default() });
     let ended = engine::run_cpu(&mut built.tables);
     assert!(matches!(ended, status::DONE | status::GAVE_UP), "{name}: status {ended} flags {}", built.tables.shared[0]);
     engine::conserved(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -69,6 +72,7 @@ fn by_engine(case: &Case, name: &str, step_divisor: u64) -> Seen {
     let (dropped_by_watchdog, watchdog_starts) = engine::by_watchdog(case, &built);
     Seen {
         finish_ps: built.flow_rows.iter().map(|&r| t.flow_tx[r].finish).map(|f| (f != NEVER).then_some(f)).collect(),
+        round_trips: built.flow_rows.iter().map(|&r| (t.flow_tx[r].rtt_sum, t.flow_tx[r].rtt_seen)).collect(),
         gave_up: ended == status::GAVE_UP,
         packet_hops: engine::packet_hops(t),
         ecn_marks: t.ports.iter().map(|p| p.marks).sum(),

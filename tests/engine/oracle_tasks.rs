@@ -19,6 +19,8 @@ struct Seen {
     tasks: Vec<Times>,
     /// When each plain flow finishes.
     finish_ps: Vec<Option<u64>>,
+    /// By flow and queue pair: sum of its round-trip times in ps, and their number.
+    round_trips: Vec<(u64, u32)>,
     gave_up: bool,
     packet_hops: u64,
     ecn_marks: u64,
@@ -58,6 +60,7 @@ fn by_oracle(c: &TaskCase, name: &str) -> Seen {
     Seen {
         tasks: o.tasks,
         finish_ps: o.finish_ps[..c.first_qp].to_vec(),
+        round_trips: o.round_trips,
         gave_up: matches!(o.failure, Some(Failure::GaveUp { .. })),
         packet_hops: o.packet_hops,
         ecn_marks: o.ecn_marks,
@@ -85,7 +88,7 @@ fn only_posted(graph: &TaskGraph, times: &mut [Times]) {
 
 fn by_engine(c: &TaskCase, name: &str, step_divisor: u64) -> Seen {
     let mut built =
-        engine::tables_of(&c.case, Some(c.input()), BuildOptions { step_divisor, ..BuildOptions::default() });
+        engine::tables_of(&c.case, Some(c.input()), BuildOptions { step_divisor, rtt_means: true, ..BuildOptions::default() });
     let ended = engine::run_cpu(&mut built.tables);
     assert!(matches!(ended, status::DONE | status::GAVE_UP), "{name}: status {ended} flags {}", built.tables.shared[0]);
     engine::conserved(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));
@@ -102,6 +105,7 @@ fn by_engine(c: &TaskCase, name: &str, step_divisor: u64) -> Seen {
     Seen {
         tasks,
         finish_ps: built.flow_rows[..c.first_qp].iter().map(|&r| time(t.flow_tx[r].finish)).collect(),
+        round_trips: built.flow_rows.iter().map(|&r| (t.flow_tx[r].rtt_sum, t.flow_tx[r].rtt_seen)).collect(),
         gave_up: ended == status::GAVE_UP,
         packet_hops: engine::packet_hops(t),
         ecn_marks: t.ports.iter().map(|p| p.marks).sum(),

@@ -79,10 +79,16 @@ fn samples_change_nothing_and_steps_change_no_sample() {
     assert!(n_samples > 2_000 && n_full > 20, "{n_samples} samples, {n_full} series that filled up");
 }
 
-/// The state of every link end and queue pair, as samples have it.
-fn state(t: &OwnedTables) -> (Vec<EndSample>, Vec<FlowSample>) {
+/// The state of every link end and queue pair at `time_ps`, as samples have it.
+fn state(t: &OwnedTables, time_ps: u64) -> (Vec<EndSample>, Vec<FlowSample>) {
     let n_nics = t.exps[0].nic_len;
+    let paused: Vec<u64> = {
+        let mut copy = t.clone();
+        let view = copy.view();
+        (0..view.exps[0].end_len).map(|end| view.paused_until(LinkEndIdx(end), time_ps)).collect()
+    };
     let nics = t.nics.iter().enumerate().map(|(n, row)| EndSample {
+        paused_ps: paused[n],
         end: LinkEndIdx(NicIdx::new(n).0),
         queue_bytes: 0,
         paused: row.paused == 1,
@@ -92,6 +98,7 @@ fn state(t: &OwnedTables) -> (Vec<EndSample>, Vec<FlowSample>) {
         tx_bytes: row.tx_bytes,
     });
     let ports = t.ports.iter().enumerate().map(|(p, row)| EndSample {
+        paused_ps: paused[PortIdx::new(p).end(n_nics).usize()],
         end: PortIdx::new(p).end(n_nics),
         queue_bytes: row.q_bytes,
         paused: row.paused != 0,
@@ -117,7 +124,7 @@ fn a_sample_is_the_state_in_which_a_run_with_that_time_limit_ends() {
     for (name, case) in small::all() {
         let sampled = run(engine::tables(&case, options(Some(series), 1)).tables);
         let begin = engine::tables(&case, options(None, 1)).tables;
-        let (mut ends, mut flows) = state(&begin);
+        let (mut ends, mut flows) = state(&begin, 0);
         for sample in &sampled.series.samples {
             sample.ends.iter().for_each(|end| ends[end.end.usize()] = *end);
             sample.flows.iter().for_each(|flow| flows[flow.flow.usize()] = *flow);
@@ -127,7 +134,7 @@ fn a_sample_is_the_state_in_which_a_run_with_that_time_limit_ends() {
             }
             let time_limit_ps = sample.number * series.interval_ps;
             let cut = run(engine::tables(&case, BuildOptions { time_limit_ps, ..options(None, 1) }).tables);
-            let (cut_ends, cut_flows) = state(&cut);
+            let (cut_ends, cut_flows) = state(&cut, time_limit_ps);
             assert_eq!(ends, cut_ends, "{name} at {time_limit_ps} ps");
             for (flow, cut_flow) in flows.iter().zip(&cut_flows) {
                 // Rate and window are sampled while there is something to send.

@@ -6,7 +6,7 @@ use crate::support::random::Rng;
 use crate::support::soak;
 
 /// Files whose bytes must be the same. `stats.csv` counts what the memo did.
-const FILES: [&str; 3] = ["results.csv", "flows.csv", "links.csv"];
+const FILES: [&str; 4] = ["results.csv", "flows.csv", "links.csv", "rtt_means.csv"];
 
 const CONTROLS: [&str; 6] = ["dcqcn", "hpcc", "dcqcn", "timely", "dcqcn", "dctcp"];
 
@@ -27,7 +27,7 @@ pub fn sweep_of(seed: u64) -> String {
     let mut text = format!(
         "name = \"same\"\nseed = {}\n[base]\ncluster = {{ gpus = {gpus}, {cluster} }}\n\
          topology = {{ kind = \"{kind}\", {links}uplink_gbps = {uplink} }}\n\
-         transport = {{ cc = \"{control}\", payload_bytes = {payload} }}\noutput = {{ flows = true, links = true }}\n\
+         transport = {{ cc = \"{control}\", payload_bytes = {payload} }}\noutput = {{ flows = true, links = true, rtt_means = true }}\n\
          fidelity = {{ fast_forward = \"{mode}\"{} }}\n",
         rng.range(1, 9),
         rng.pick(&["", "", ", audit = 0.0", ", audit = 0.1", ", steady_theta = 0.1", ", steady_samples = 8"]),

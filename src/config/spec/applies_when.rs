@@ -166,7 +166,7 @@ const OF_ITERATIONS: [&str; 3] = ["routing", "transport", "fidelity"];
 const OF_ITERATIONS_TOO: [KeyId; 5] =
     [KeyId::LinkDelayNs, KeyId::UplinkDelayNs, KeyId::CoreDelayNs, KeyId::SwitchLatencyNs, KeyId::BufferMib];
 /// Keys of other sections that `fidelity.mode = "job"` does not read.
-const OF_PACKETS_TOO: [KeyId; 26] = [
+const OF_PACKETS_TOO: [KeyId; 27] = [
     KeyId::Outages,
     KeyId::PortFailover,
     KeyId::RerouteUs,
@@ -187,6 +187,7 @@ const OF_PACKETS_TOO: [KeyId; 26] = [
     KeyId::OutFlows,
     KeyId::OutLinks,
     KeyId::OutRtt,
+    KeyId::OutRttMeans,
     KeyId::OutSeries,
     KeyId::SeriesLinks,
     KeyId::SeriesIntervalUs,

@@ -149,6 +149,7 @@ impl Config {
                 flows: v.bool(KeyId::OutFlows) && !job_mode(v),
                 links: v.bool(KeyId::OutLinks) && !job_mode(v),
                 rtt: v.bool(KeyId::OutRtt) && !job_mode(v),
+                rtt_means: v.bool(KeyId::OutRttMeans) && !job_mode(v),
                 series: series_keys(v)?,
                 trace: v.bool(KeyId::OutTrace),
                 alone: v.bool(KeyId::Alone) && !job_mode(v),

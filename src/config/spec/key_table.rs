@@ -604,7 +604,9 @@ macro_rules! for_each_key {
             #[outside_identity]
             OutLinks "output.links" KeyKind::Bool, D::Bool(false), always, "write links.csv";
             #[outside_identity]
-            OutRtt "output.rtt" KeyKind::Bool, D::Bool(false), packets, "write rtt.csv";
+            OutRtt "output.rtt" KeyKind::Bool, D::Bool(false), packets, "write rtt.csv: sampled round-trip times; every packet is simulated then";
+            #[outside_identity]
+            OutRttMeans "output.rtt_means" KeyKind::Bool, D::Bool(false), packets, "write rtt_means.csv: mean round-trip time of each flow or queue pair; folding stays on";
             #[outside_identity]
             OutSeries "output.series" KeyKind::TextOrList, D::None("none"), |v| v.is(KeyId::Mode, "packet"), "samples over time, of \"links\" (series_links.csv), \"flows\" (series_flows.csv) or both; every packet is simulated then (monitor.md)";
             #[outside_identity]

@@ -277,6 +277,8 @@ pub struct OutputSection {
     pub links: bool,
     /// Whether round-trip times are sampled and written.
     pub rtt: bool,
+    /// Whether mean round-trip times are written.
+    pub rtt_means: bool,
     /// Samples over time; `None`: none are taken.
     pub series: Option<SeriesKeys>,
     /// Whether timelines are written.

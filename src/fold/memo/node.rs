@@ -19,7 +19,7 @@ use crate::memo::node_id::{MemoNodeId, child_id, root_id};
 use crate::memo::outcome::{CounterDelta, FinalState, NicDelta, PartitionPiece, PortDelta};
 use crate::memo::owner::{NodeMaker, NodeOwner};
 use crate::memo::skip_choice::SkipChoice;
-use crate::memo::skip_plan::{SkipPlan, SkipRate};
+use crate::memo::skip_plan::{RoundTrips, SkipPlan, SkipRate};
 use crate::rows::canonical_key::CanonicalKey;
 
 /// A node's id, computed when it is first needed. Most ids never are: only saved nodes and merges need them.
@@ -241,6 +241,7 @@ impl Checkpoint {
                             + s.state.len()
                             + s.rates.len() * size_of::<SkipRate>()
                             + s.ports.len() * 16
+                            + s.round_trips.len() * size_of::<RoundTrips>()
                     }
                     Continuation::Snapshot(_) | Continuation::Stored(_) => 0,
                 }

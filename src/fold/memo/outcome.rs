@@ -32,6 +32,9 @@ pub struct CounterDelta {
     pub milestone: u64,
     pub n_sent: u32,
     pub n_acks: u32,
+    /// Sum of the round-trip times in ps, and their number.
+    pub rtt_sum: u64,
+    pub rtt_seen: u32,
 }
 
 /// Final state of an episode, with local numbers.
@@ -178,6 +181,8 @@ impl MemberFinal {
             start: tx.start,
             finish: tx.finish,
             sent_bytes: tx.sent_bytes + (end.sent_bytes - was.sent_bytes),
+            rtt_sum: tx.rtt_sum + (end.rtt_sum - was.rtt_sum),
+            rtt_seen: tx.rtt_seen.wrapping_add(end.rtt_seen.wrapping_sub(was.rtt_seen)),
             nic: tx.nic,
             flow_id: tx.flow_id,
             exp: tx.exp,

@@ -36,8 +36,29 @@ pub struct SkipPlan {
     pub waiting: Vec<u32>,
     /// For each port, what the integral of its queue and its number of marks gain in a window.
     pub ports: Vec<(u64, u64)>,
+    /// For each queue pair, the round trips of the window; empty where they are not added up.
+    pub round_trips: Vec<RoundTrips>,
     /// Set if measured rates are carried on. Such a plan is not kept in the memo.
     pub carried: Option<CarriedRates>,
+}
+
+/// Round trips of a queue pair in a window.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct RoundTrips {
+    /// Sum of the times, in ps.
+    pub sum_ps: u64,
+    /// Number of times.
+    pub n: u64,
+    /// Packets that were acknowledged by them.
+    pub packets: u64,
+}
+
+impl RoundTrips {
+    /// Sum and number of the round trips of `packets` packets, at the same mean and as many for a packet.
+    pub(crate) fn of_packets(&self, packets: u64) -> (u64, u64) {
+        let share = |x: u64| (u128::from(x) * u128::from(packets) / u128::from(self.packets.max(1))) as u64;
+        (share(self.sum_ps), share(self.n))
+    }
 }
 
 /// Further data of a skip that carries measured rates on.

@@ -143,7 +143,8 @@ fn rules(e: &Exp) -> Exp {
         // Experiments with adaptive routing are not folded.
         flowlet_gap: 0,
         flowlet_first: 0,
-        pad1: 0,
+        // What is remembered has sums of round trips or none.
+        sums_rtts: e.sums_rtts,
     }
 }
 

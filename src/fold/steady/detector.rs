@@ -9,7 +9,7 @@
 use std::collections::VecDeque;
 
 use crate::memo::outcome::PartitionPiece;
-use crate::memo::skip_plan::DRIFT_PPM;
+use crate::memo::skip_plan::{DRIFT_PPM, RoundTrips};
 use crate::rows::advanced_rows::FRACTION;
 use crate::rows::cc_state;
 use crate::rows::message_stream::MessageStream;
@@ -110,6 +110,8 @@ pub(crate) struct DetectorSample {
     queued: u64,
     /// For each port, so far: the integral of its queue, and its marks.
     pub ports: Vec<(u64, u64)>,
+    /// For each queue pair, so far: the sum of its round-trip times in ps, and their number. Empty where they are not added up.
+    pub round_trips: Vec<(u64, u32)>,
 }
 
 /// State of a queue pair whose congestion control acts once per round trip.
@@ -142,6 +144,8 @@ pub(crate) struct SteadyRates {
     pub settled: bool,
     /// For each port, what its queue integral and its number of marks gained in the window.
     pub ports: Vec<(u64, u64)>,
+    /// For each queue pair, the round trips of the window. Empty where they are not added up.
+    pub round_trips: Vec<RoundTrips>,
     /// Time in ps for which an intermittent queue pair may have nothing to send, as in [`DetectorRule::patience`].
     pub patience: u64,
     /// If rates are carried on: bytes on the wire that each queue pair would send in a window if it always had something to send, with [`FRACTION`]
@@ -169,6 +173,7 @@ impl SteadyRates {
             work: piece.members.iter().map(|&m| self.work[m as usize]).collect(),
             turns: piece.members.iter().map(|&m| self.turns[m as usize]).collect(),
             ports: piece.ports.iter().map(|&p| self.ports[p as usize]).collect(),
+            round_trips: piece.members.iter().filter_map(|&m| self.round_trips.get(m as usize).copied()).collect(),
             active: piece.members.iter().filter_map(|&m| self.active.get(m as usize).copied()).collect(),
             ..*self
         }
@@ -242,7 +247,10 @@ impl Detector {
         let acts = if acts_in_turns(t) { rows.members.iter().map(|x| act(x.flow)).collect() } else { Vec::new() };
         let idle =
             if rule.patience > 0 { rows.members.iter().map(|x| is_idle(t, x.flow)).collect() } else { Vec::new() };
-        self.history.push_back(DetectorSample { members, acts, idle, queued, ports });
+        let round_trip = |f: FlowIdx| (t.flow_tx[f].rtt_sum, t.flow_tx[f].rtt_seen);
+        let adds_up = t.exps[0].sums_rtts > 0;
+        let round_trips = if adds_up { rows.members.iter().map(|x| round_trip(x.flow)).collect() } else { Vec::new() };
+        self.history.push_back(DetectorSample { members, acts, idle, queued, ports, round_trips });
         if self.history.len() > rule.samples + 1 {
             self.history.pop_front();
         }

@@ -50,7 +50,7 @@ pub(crate) fn carried(t: &Tables, view: PartitionView, working: &[u32]) -> Optio
         return None;
     }
     let n = rows.members.len();
-    let SampledRates { packets, work, turns, ports } = SampledRates::of(t, rows, detector, samples);
+    let SampledRates { packets, work, turns, ports, round_trips } = SampledRates::of(t, rows, detector, samples);
     let full = u128::from(e.payload) + u128::from(e.data_overhead);
     let active = |(m, &work): (usize, &u64)| {
         let member = &rows.members[m];
@@ -99,6 +99,7 @@ pub(crate) fn carried(t: &Tables, view: PartitionView, working: &[u32]) -> Optio
         level,
         settled: false,
         ports,
+        round_trips,
         patience: rule.patience,
         active,
         drift,

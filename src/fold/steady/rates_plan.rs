@@ -70,6 +70,7 @@ pub(crate) fn plan(steady: &SteadyRates, mut rates: Vec<SkipRate>, waiting: Vec<
         rates,
         waiting,
         ports: steady.ports.clone(),
+        round_trips: steady.round_trips.clone(),
         carried: Some(CarriedRates {
             patience: steady.patience,
             unsettled_ppm: steady.unsettled_ppm,

@@ -2,6 +2,7 @@
 //!
 //! Layer: fold/steady.
 
+use crate::memo::skip_plan::RoundTrips;
 use crate::rows::message_stream::MessageStream;
 use crate::rows::partition_rows::PartitionRows;
 use crate::steady::detector::Detector;
@@ -16,6 +17,8 @@ pub(crate) struct SampledRates {
     pub turns: Vec<u64>,
     /// For each port, what the integral of its queue and its number of marks gained.
     pub ports: Vec<(u64, u64)>,
+    /// For each queue pair, its round trips. Empty where they are not added up.
+    pub round_trips: Vec<RoundTrips>,
 }
 
 impl SampledRates {
@@ -34,6 +37,14 @@ impl SampledRates {
             turns.push(detector.turn(k, &stream, samples));
         }
         let ports = first.ports.iter().zip(&last.ports).map(|(a, b)| (b.0 - a.0, b.1 - a.1)).collect();
-        SampledRates { packets, work, turns, ports }
+        let gains = first.round_trips.iter().zip(&last.round_trips).zip(&packets);
+        let round_trips = gains
+            .map(|((was, is), &packets)| RoundTrips {
+                sum_ps: is.0 - was.0,
+                n: u64::from(is.1.wrapping_sub(was.1)),
+                packets,
+            })
+            .collect();
+        SampledRates { packets, work, turns, ports, round_trips }
     }
 }

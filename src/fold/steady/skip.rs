@@ -237,7 +237,7 @@ impl Skip {
         let e = t.exps[0];
         let mut hops = 0;
         let mut waiting = self.plan.waiting.iter().copied();
-        for ((row, &moved), member) in self.streams.iter().zip(moved).zip(&rows.members) {
+        for (m, ((row, &moved), member)) in self.streams.iter().zip(moved).zip(&rows.members).enumerate() {
             let behind: Vec<u32> = waiting.by_ref().take(ports_of_data(t, member)).collect();
             let Some(row) = row else { continue };
             let f = member.flow;
@@ -249,6 +249,11 @@ impl Skip {
             let (tx, rx) = (&mut t.flow_tx[f], &mut t.flow_rx[f]);
             tx.sent_bytes += data(0);
             tx.n_sent = tx.n_sent.wrapping_add(moved as u32);
+            if let Some(own) = self.plan.round_trips.get(m) {
+                let (sum_ps, n) = own.of_packets(moved);
+                tx.rtt_sum += sum_ps;
+                tx.rtt_seen = tx.rtt_seen.wrapping_add(n as u32);
+            }
             rx.arrived_bytes += row.stream.byte(row.delivered + moved) - row.stream.byte(row.delivered);
             rx.n_acks = rx.n_acks.wrapping_add(moved as u32);
             rx.milestone += moved * e.ack_interval;

@@ -54,7 +54,7 @@ pub(crate) fn judge_steady(t: &Tables, view: PartitionView, working: &[u32], who
     if holds < window {
         return None;
     }
-    let SampledRates { packets, work, turns, ports } = SampledRates::of(t, rows, detector, samples);
+    let SampledRates { packets, work, turns, ports, round_trips } = SampledRates::of(t, rows, detector, samples);
     let full = u64::from(e.payload) + u64::from(e.data_overhead);
     let level = match view.ended_skip {
         Some(plan) if whole && plan.held(&work, window, full) => plan.level + 1,
@@ -70,6 +70,7 @@ pub(crate) fn judge_steady(t: &Tables, view: PartitionView, working: &[u32], who
         level,
         settled,
         ports,
+        round_trips,
         patience: 0,
         active: Vec::new(),
         unsettled_ppm: 0,

@@ -133,6 +133,7 @@ pub(crate) fn plan(t: &Tables, rows: &PartitionRows, index: &RowIndex, steady: &
         rates,
         waiting,
         ports: steady.ports.clone(),
+        round_trips: steady.round_trips.clone(),
         carried: None,
     }
 }

@@ -230,6 +230,7 @@ fn bytes(o: &ExperimentOutcome) -> usize {
     o.flows.len() * size_of::<FlowOutcome>()
         + o.links.len() * (size_of::<LinkOutcome>() + 16)
         + size_of_val(&*o.rtts)
+        + size_of_val(&*o.rtt_means)
         + series
 }
 

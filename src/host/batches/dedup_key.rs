@@ -38,6 +38,7 @@ pub(crate) struct DedupKey {
     links: bool,
     shared_links: bool,
     rtt_samples: bool,
+    rtt_means: bool,
     series: Option<SeriesKeys>,
     series_links: Box<str>,
     fresh_qp: bool,
@@ -66,6 +67,7 @@ impl PartialEq for DedupKey {
             links,
             shared_links,
             rtt_samples,
+            rtt_means,
             series,
             series_links,
             fresh_qp,
@@ -86,7 +88,8 @@ impl PartialEq for DedupKey {
             && *flow_level == other.flow_level
             && (*links, *shared_links) == (other.links, other.shared_links)
             && *series_links == other.series_links
-            && (*rtt_samples, *series, *fresh_qp) == (other.rtt_samples, other.series, other.fresh_qp)
+            && (*rtt_samples, *rtt_means) == (other.rtt_samples, other.rtt_means)
+            && (*series, *fresh_qp) == (other.series, other.fresh_qp)
             && *steady == other.steady
             && *rtt == other.rtt
             && *paths == other.paths
@@ -130,6 +133,7 @@ impl DedupKey {
             links: config.output.links,
             shared_links: config.output.shared_links,
             rtt_samples: config.output.rtt,
+            rtt_means: config.output.rtt_means,
             series: config.output.series,
             series_links: config.values.text(KeyId::SeriesLinks).into(),
             fresh_qp: config.fresh_qp(),

@@ -14,6 +14,17 @@ use crate::outcomes::breakdown::Breakdown;
 use crate::outcomes::series_outcome::SeriesOutcome;
 use crate::programs::plans::planner::LongestCollective;
 
+/// Round trips of a flow or queue pair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct MeanRoundTrip {
+    /// The number that users see.
+    pub flow_id: u32,
+    /// Number of round trips.
+    pub n: u32,
+    /// Their mean, in ps, rounded down.
+    pub mean_ps: u64,
+}
+
 /// The outcome of one flow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FlowOutcome {
@@ -121,6 +132,8 @@ pub struct ExperimentOutcome {
     pub links: Vec<LinkOutcome>,
     /// RTT samples as (flow id, time in ps, round-trip time in ps), sorted by flow.
     pub rtts: Vec<(u32, u64, u64)>,
+    /// Mean round-trip times, sorted by flow, if they were added up. A flow without one is left out.
+    pub rtt_means: Vec<MeanRoundTrip>,
     /// Samples over time, if the configuration asks for them.
     pub series: Option<Arc<SeriesOutcome>>,
     /// Iteration of the program; with several jobs, of the first one that is no background job.

@@ -11,7 +11,7 @@ use hyperfold_columns::{
 
 use crate::outcomes::flow_info::{FlowCarrier, FlowInfo};
 use crate::outcomes::job_outcomes;
-use crate::outcomes::outcome::{ExperimentOutcome, FlowOutcome, LinkOutcome, WatchdogOutcome};
+use crate::outcomes::outcome::{ExperimentOutcome, FlowOutcome, LinkOutcome, MeanRoundTrip, WatchdogOutcome};
 use crate::outcomes::serving_outcome;
 use crate::programs::job::Job;
 use crate::tables::job_rows::JobRows;
@@ -74,6 +74,14 @@ pub(crate) fn read(
         let first = row.usize() * cap;
         rtts[first..first + (tx.rtt_n as usize).min(cap)].iter()
     };
+    let mean = |id: u32, tx: &FlowTx| {
+        let adds_up = rows.exp.sums_rtts > 0 && tx.rtt_seen > 0;
+        adds_up.then(|| MeanRoundTrip {
+            flow_id: id,
+            n: tx.rtt_seen,
+            mean_ps: tx.rtt_sum / u64::from(tx.rtt_seen),
+        })
+    };
     let again = if flow_level { None } else { Some(sent_again(rows)) };
     let mut flows = Vec::with_capacity(infos.len());
     for f in infos {
@@ -83,6 +91,7 @@ pub(crate) fn read(
             FlowCarrier::Alone(row) => {
                 let tx = &rows.tx[row];
                 out.rtts.extend(samples(row, tx).map(|s| (f.id, s.at, s.rtt)));
+                out.rtt_means.extend(mean(f.id, tx));
                 (tx.finish != NEVER).then(|| tx.finish - tx.start)
             }
             FlowCarrier::Message(task) => {
@@ -105,8 +114,10 @@ pub(crate) fn read(
         // Messages share queue pairs, so round trips are reported per queue pair.
         for (row, tx) in rows.tx.iter().enumerate() {
             out.rtts.extend(samples(FlowIdx::new(row), tx).map(|s| (tx.flow_id, s.at, s.rtt)));
+            out.rtt_means.extend(mean(tx.flow_id, tx));
         }
         out.rtts.sort_unstable();
+        out.rtt_means.sort_unstable();
         out.makespan_ps = rows.tasks.iter().map(|t| if t.done == NEVER { 0 } else { t.done }).max().unwrap_or(0);
         if let Some(result) = &job.worked_out {
             (out.makespan_ps, out.iteration) = (result.makespan_ps, result.iteration);

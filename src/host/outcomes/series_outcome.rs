@@ -36,6 +36,8 @@ pub struct LinkSampleOutcome {
     pub pauses: u64,
     /// Packets dropped.
     pub drops: u64,
+    /// Time for which it was paused, ps.
+    pub paused_ps: u64,
 }
 
 /// A flow, or a queue pair, at a sample time.
@@ -105,6 +107,7 @@ pub(crate) fn read(t: &Tables, series: &TimeSeries) -> Option<SeriesOutcome> {
 /// The row of a link end, whose last row was `before`.
 fn link(time_ps: u64, end: &EndSample, before: Option<EndSample>) -> LinkSampleOutcome {
     let (tx_bytes, marks, pauses, drops) = before.map_or((0, 0, 0, 0), |b| (b.tx_bytes, b.marks, b.pauses, b.drops));
+    let paused_before = before.map_or(0, |b| b.paused_ps);
     LinkSampleOutcome {
         time_ps,
         link: end.end.0,
@@ -114,6 +117,7 @@ fn link(time_ps: u64, end: &EndSample, before: Option<EndSample>) -> LinkSampleO
         marks: end.marks - marks,
         pauses: (end.pauses - pauses).into(),
         drops: (end.drops - drops).into(),
+        paused_ps: end.paused_ps - paused_before,
     }
 }
 

@@ -314,6 +314,7 @@ pub(crate) fn tabled(routed: Routed, exp_id: u32) -> Result<Prepared, PrepareErr
         flow_level: config.is_flow_level(),
         links: config.output.links,
         rtt_cap: if config.output.rtt && !config.is_flow_level() { RTT_SAMPLES } else { 0 },
+        rtt_means: config.output.rtt_means && !config.is_flow_level(),
         series: config.output.series,
         step_divisor: 1,
         time_limit_ps: config.limits.sim_ps.unwrap_or(u64::MAX),

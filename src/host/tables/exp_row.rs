@@ -140,6 +140,7 @@ pub(super) fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
         _ => u64::MAX,
     };
     e.rtt_cap = case.options.rtt_cap;
+    e.sums_rtts = u32::from(case.options.rtt_means || case.options.rtt_cap > 0);
     for (i, &r) in rates.iter().enumerate() {
         if i < 4 {
             e.rates_mbps_lo[i] = r;

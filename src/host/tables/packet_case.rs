@@ -55,6 +55,8 @@ pub struct BuildOptions {
     pub links: bool,
     /// RTT samples kept per flow (even); 0 for none.
     pub rtt_cap: u32,
+    /// Whether each queue pair adds up its round-trip times. Where samples are kept, it does so anyway.
+    pub rtt_means: bool,
     /// Samples over time; `None`: none are taken. Flow level has none.
     pub series: Option<SeriesKeys>,
     /// Divides the length of steps. Changes only the run time; a test relies on that.
@@ -70,6 +72,7 @@ impl BuildOptions {
         flow_level: false,
         links: false,
         rtt_cap: 0,
+        rtt_means: false,
         series: None,
         step_divisor: 1,
         time_limit_ps: NEVER,

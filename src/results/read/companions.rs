@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use super::super::job_record::{JobRecord, SharedLinkRecord};
 use super::super::network_record::{
-    FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, RttRecord,
+    FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, MeanRttRecord, RttRecord,
 };
 use super::super::record_macro::{BadField, Declared, TextRow};
 use super::super::series_record::{FlowSampleRecord, LinkSampleRecord};
@@ -52,6 +52,17 @@ impl RunColumns {
     pub fn each_rtt(&self, mut each: impl FnMut(u64, RttRecord)) -> Result<bool, ReadError> {
         self.each("rtt.csv", |exp_id, row| {
             each(exp_id, RttRecord::read(row)?);
+            Ok(Go::On)
+        })
+    }
+
+    /// Calls `each` with every row of `rtt_means.csv`, in order. Returns false if the run wrote no such file.
+    ///
+    /// # Errors
+    /// The file is damaged.
+    pub fn each_rtt_mean(&self, mut each: impl FnMut(u64, MeanRttRecord)) -> Result<bool, ReadError> {
+        self.each("rtt_means.csv", |exp_id, row| {
+            each(exp_id, MeanRttRecord::read(row)?);
             Ok(Go::On)
         })
     }

@@ -195,6 +195,7 @@ fn same_result(a: &Finished, b: &Finished) -> bool {
         flows,
         links,
         rtt,
+        rtt_means,
         jobs,
         shared_links,
         cluster_timeline,
@@ -209,7 +210,7 @@ fn same_result(a: &Finished, b: &Finished) -> bool {
     (record, flows, links, rtt) == (&b.record, &b.flows, &b.links, &b.rtt)
         && (jobs, shared_links, requests) == (&b.jobs, &b.shared_links, &b.requests)
         && (cluster_timeline, cluster_jobs) == (&b.cluster_timeline, &b.cluster_jobs)
-        && (series_links, series_flows) == (&b.series_links, &b.series_flows)
+        && (series_links, series_flows, rtt_means) == (&b.series_links, &b.series_flows, &b.rtt_means)
         && (cluster_congestion, cluster_map) == (&b.cluster_congestion, &b.cluster_map)
 }
 

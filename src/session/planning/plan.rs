@@ -66,6 +66,7 @@ fn outputs(sweep: &Sweep) -> Outputs {
         outputs.flows |= output.flows;
         outputs.links |= output.links;
         outputs.rtt |= output.rtt;
+        outputs.rtt_means |= output.rtt_means;
         outputs.series_links |= output.series.is_some_and(|series| series.links);
         outputs.series_flows |= output.series.is_some_and(|series| series.flows);
         outputs.jobs |= jobs.is_some() && config.cluster_run().is_none();

@@ -10,12 +10,12 @@ use hyperfold_base::units::BPS_PER_GBPS;
 use hyperfold_config::spec::Config;
 use hyperfold_engine::FoldStats;
 use hyperfold_host::cost::usd_per_mtoken;
-use hyperfold_host::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome, nodes_of_link};
+use hyperfold_host::{Ended, Ending, ExperimentOutcome, FlowOutcome, LinkOutcome, MeanRoundTrip, nodes_of_link};
 use hyperfold_network::topology::REDUCER_WORD;
 use hyperfold_results::approximate::MESSAGES_UP_TO;
 use hyperfold_results::{
     ExperimentRecord, Finished, FlowMeasures, FlowRecord, FoldingRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord,
-    Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
+    MeanRttRecord, Micro, Outputs, Ps, RttRecord, StatsRecord, fct_stats, utilisation,
 };
 use hyperfold_validated::Worth;
 
@@ -57,6 +57,9 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let sample =
         |&(flow_id, at_ps, rtt_ps): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at_ps), rtt: Ps(rtt_ps) };
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
+    let mean =
+        |m: &MeanRoundTrip| MeanRttRecord { flow_id: m.flow_id, round_trips: m.n, mean: Ps(m.mean_ps) };
+    let rtt_means = if outputs.rtt_means { outcome.rtt_means.iter().map(mean).collect() } else { Vec::new() };
     let none = Finished::without_rows(measured(record, &outcome, config), stats);
     let shared_links = if outputs.shared_links { shared_links(&outcome) } else { Vec::new() };
     let requests = if outputs.requests { requests(&outcome, config) } else { Vec::new() };
@@ -65,6 +68,7 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
         flows,
         links,
         rtt,
+        rtt_means,
         jobs: jobs(&outcome),
         shared_links,
         requests,

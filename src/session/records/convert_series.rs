@@ -25,6 +25,7 @@ pub(crate) fn series(outcome: &mut ExperimentOutcome) -> (Vec<LinkSampleRecord>,
         pfc_pauses: s.pauses,
         paused: s.paused,
         drops: s.drops,
+        paused_time: Some(Ps(s.paused_ps)),
     };
     let flow = |s: &FlowSampleOutcome| FlowSampleRecord {
         time: Ps(s.time_ps),

@@ -74,6 +74,8 @@ pub const LATE_PS: u64 = 1 << 60;
 pub struct Outcome {
     /// When the sender saw the last byte acknowledged, by flow; `None` if it never did.
     pub finish_ps: Vec<Option<u64>>,
+    /// By flow: sum of its round-trip times in ps, and their number.
+    pub round_trips: Vec<(u64, u32)>,
     pub failure: Option<Failure>,
     /// Data and ACK packets that left a port.
     pub packet_hops: u64,
@@ -328,6 +330,7 @@ impl<'a> Sim<'a> {
     fn outcome(self) -> Outcome {
         Outcome {
             finish_ps: self.senders.iter().map(|s| s.finish_ps).collect(),
+            round_trips: self.senders.iter().map(|s| s.round_trips).collect(),
             failure: self.failure,
             packet_hops: self.packet_hops,
             ecn_marks: self.ecn_marks,

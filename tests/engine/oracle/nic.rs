@@ -330,8 +330,10 @@ impl Sim<'_> {
 
     fn acknowledged(&mut self, nic: ArcIdx, ack: &Packet) {
         self.senders[ack.flow as usize].note_answer(ack.ts, ack.kind == Kind::Nack);
-        let sender = &self.senders[ack.flow as usize];
+        let sender = &mut self.senders[ack.flow as usize];
         if sender.finish_ps.is_none() {
+            sender.round_trips.0 += self.now - ack.ts;
+            sender.round_trips.1 += 1;
             let any_order = sender.any_order.is_some();
             let news = if sender.uec.is_some() {
                 self.take_by_books(ack)

@@ -65,6 +65,8 @@ pub struct Sender {
     pub purse: Option<Purse>,
     pub entropies: Entropies,
     pub cc: CcState,
+    /// Sum of the round-trip times of all answers that arrived before it was done, in ps, and their number.
+    pub round_trips: (u64, u32),
     pub finish_ps: Option<u64>,
 }
 
@@ -101,6 +103,7 @@ impl Sender {
             purse: Purse::new(&case.transport),
             entropies: Entropies::default(),
             cc: CcState::new(&case.transport, rate_max, case.rtt[flow].rtt_ps),
+            round_trips: (0, 0),
             finish_ps: None,
         }
     }

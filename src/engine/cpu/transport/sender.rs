@@ -70,8 +70,8 @@ pub fn on_ack(t: &mut Tables, n: NicIdx, p: PacketIdx, event: &EventKey) {
             finish(t, f, event.t);
         }
         let rtt = if t.exps[0].measures_rtts() { event.t - sent_at } else { 0 };
-        if t.exps[0].rtt_cap > 0 {
-            sample_rtt(t, f, event.t, rtt);
+        if t.exps[0].sums_rtts > 0 {
+            note_rtt(t, f, event.t, rtt);
         }
         match t.exps[0].cc {
             cc::DCQCN => dcqcn::on_ack(t, f, pk.meta & meta::CNP != 0, event),
@@ -173,14 +173,15 @@ fn stall(t: &mut Tables, f: FlowIdx, now: u64) {
     }
 }
 
-/// Stores a round-trip time. When the flow's samples are full, every second one is dropped and the stride doubles.
-fn sample_rtt(t: &mut Tables, f: FlowIdx, now: u64, rtt: u64) {
+/// Adds up a round-trip time, and stores it where samples are kept. When the flow's samples are full, every second one is dropped and the stride doubles.
+fn note_rtt(t: &mut Tables, f: FlowIdx, now: u64, rtt: u64) {
     let cap = t.exps[0].rtt_cap;
     let base = f.0 * cap;
     let tx = &mut t.flow_tx[f];
     let take = tx.rtt_seen.is_multiple_of(tx.rtt_stride);
     tx.rtt_seen += 1;
-    if !take {
+    tx.rtt_sum += rtt;
+    if cap == 0 || !take {
         return;
     }
     if tx.rtt_n == cap {

@@ -9,7 +9,7 @@ use crate::memo::node::{Checkpoint, Continuation};
 use crate::memo::node_id::MemoNodeId;
 use crate::memo::outcome::{CounterDelta, NicDelta, PartitionPiece, PortDelta};
 use crate::memo::skip_choice::{NeededBytes, SkipChoice};
-use crate::memo::skip_plan::{SkipPlan, SkipRate, draw};
+use crate::memo::skip_plan::{RoundTrips, SkipPlan, SkipRate, draw};
 use crate::rows::bytes::{NumberReader, NumberWriter};
 
 /// Kinds of continuation.
@@ -45,7 +45,8 @@ pub(crate) fn put_checkpoint(w: &mut NumberWriter, checkpoint: &Checkpoint) {
     put_numbers(w, &checkpoint.peaks);
     w.number(checkpoint.members.len() as u64);
     for m in &checkpoint.members {
-        [m.una, m.sent_bytes, m.arrived_bytes, m.milestone, u64::from(m.n_sent), u64::from(m.n_acks)]
+        [m.una, m.sent_bytes, m.arrived_bytes, m.milestone].into_iter().for_each(|x| w.number(x));
+        [u64::from(m.n_sent), u64::from(m.n_acks), m.rtt_sum, u64::from(m.rtt_seen)]
             .into_iter()
             .for_each(|x| w.number(x));
     }
@@ -98,6 +99,8 @@ pub(crate) fn get_checkpoint(r: &mut NumberReader) -> Option<Checkpoint> {
             milestone: r.number()?,
             n_sent: r.small()?,
             n_acks: r.small()?,
+            rtt_sum: r.number()?,
+            rtt_seen: r.small()?,
         });
     }
     Some(checkpoint)
@@ -134,6 +137,8 @@ fn put_plan(w: &mut NumberWriter, plan: &SkipPlan) {
     put_numbers(w, &plan.waiting);
     w.number(plan.ports.len() as u64);
     plan.ports.iter().flat_map(|&(area, marks)| [area, marks]).for_each(|x| w.number(x));
+    w.number(plan.round_trips.len() as u64);
+    plan.round_trips.iter().flat_map(|own| [own.sum_ps, own.n, own.packets]).for_each(|x| w.number(x));
 }
 
 fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
@@ -156,8 +161,13 @@ fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
         .collect::<Option<_>>()?;
     let waiting = numbers(r)?;
     let ports = (0..r.count()?).map(|_| Some((r.number()?, r.number()?))).collect::<Option<_>>()?;
+    let round_trips = (0..r.count()?)
+        .map(|_| Some(RoundTrips { sum_ps: r.number()?, n: r.number()?, packets: r.number()? }))
+        .collect::<Option<_>>()?;
     let draw = draw(&state);
-    Some(SkipPlan { draw, state, window, until, level, theta_ppm, unsure, rates, waiting, ports, carried: None })
+    let plan =
+        SkipPlan { draw, state, window, until, level, theta_ppm, unsure, rates, waiting, ports, round_trips, carried: None };
+    Some(plan)
 }
 
 pub(crate) fn put_nic(w: &mut NumberWriter, n: &NicDelta) {

@@ -225,6 +225,8 @@ pub(crate) fn pass_checkpoint(
         tx.snd_una += delta.una;
         tx.sent_bytes += delta.sent_bytes;
         tx.n_sent = tx.n_sent.wrapping_add(delta.n_sent);
+        tx.rtt_sum += delta.rtt_sum;
+        tx.rtt_seen = tx.rtt_seen.wrapping_add(delta.rtt_seen);
         rx.arrived_bytes += delta.arrived_bytes;
         rx.milestone = rx.milestone.wrapping_add(delta.milestone);
         rx.n_acks = rx.n_acks.wrapping_add(delta.n_acks);

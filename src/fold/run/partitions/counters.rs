@@ -35,6 +35,8 @@ pub(crate) fn deltas(run: &FoldRun, t: &Tables, p: PartitionIdx, at_ps: u64) -> 
             milestone: rx.milestone.wrapping_sub(m.rx.milestone),
             n_sent: tx.n_sent.wrapping_sub(m.tx.n_sent),
             n_acks: rx.n_acks.wrapping_sub(m.rx.n_acks),
+            rtt_sum: tx.rtt_sum - m.tx.rtt_sum,
+            rtt_seen: tx.rtt_seen.wrapping_sub(m.tx.rtt_seen),
         }
     };
     Checkpoint {
