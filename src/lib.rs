@@ -61,8 +61,8 @@ pub use hyperfold_network::routing::{FlowKey, FlowPaths, RouteError, Router, Rou
 pub use hyperfold_results::{
     Axis, Cell, ColumnInfo, ColumnKind, ColumnRole, ExperimentRecord, Finished, FlowMeasures, FlowRecord,
     FlowSampleRecord, FoldingRecord, InputFile, JobRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord,
-    LinkSampleRecord, Manifest, MeanRttRecord, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord, RunColumns,
-    RunIdentity, StatsRecord, Status,
+    LinkSampleRecord, Manifest, MeanRttRecord, Micro, Outcome, Outputs, Ps, ReadError, ResultsError, RttRecord,
+    RunColumns, RunIdentity, StatsRecord, Status,
 };
 pub use hyperfold_session::{
     EngineChoice, EngineUsed, FlowList, FlowSpec, Interrupt, MemoChoice, Merged, NodeId, Planned, ProgramBuilder,

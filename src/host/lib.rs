@@ -32,8 +32,8 @@ pub use batches::runner::{MAX_FOLDED_PER_THREAD, RunEvent, RunOptions, run};
 pub use batches::world::{Batch, Ended, Limits};
 pub use estimates::estimate::estimate;
 pub use outcomes::outcome::{
-    Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, JobTimes, LinkOutcome, MeanRoundTrip, PoolOutcome, RequestOutcome,
-    ServingOutcome, SharedLinkOutcome, WatchdogOutcome,
+    Ending, ExperimentOutcome, FlowOutcome, Iteration, JobOutcome, JobTimes, LinkOutcome, MeanRoundTrip, PoolOutcome,
+    RequestOutcome, ServingOutcome, SharedLinkOutcome, WatchdogOutcome,
 };
 pub use outcomes::series_outcome::{FlowSampleOutcome, LinkSampleOutcome, SeriesOutcome};
 pub use programs::class_program::{ClassProgram, queue_pairs};

@@ -8,7 +8,9 @@ use std::collections::BTreeMap;
 use super::bytes::{ByteInput, Code, FieldNames};
 use super::cluster_record::{ClusterCongestionRecord, ClusterJobRecord, ClusterMapRecord, ClusterSampleRecord};
 use super::job_record::{JobRecord, SharedLinkRecord};
-use super::network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, MeanRttRecord, RttRecord};
+use super::network_record::{
+    FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, MeanRttRecord, RttRecord,
+};
 use super::record::{ClusterRecord, ExperimentRecord, Finished, LookRecord, ServingRecord};
 use super::record_macro::Declared;
 use super::series_record::{FlowSampleRecord, LinkSampleRecord};

@@ -60,7 +60,9 @@ pub use journal_reader::{JournalReader, JournaledExperiment};
 pub use losses::{cut_off, losses};
 pub use manifest::{InputFile, Manifest, NotCompared, Outcome, Seconds};
 pub use meter::memory_meter;
-pub use network_record::{FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, MeanRttRecord, RttRecord};
+pub use network_record::{
+    FlowMeasures, FlowRecord, LinkEnds, LinkPackets, LinkPauses, LinkRecord, MeanRttRecord, RttRecord,
+};
 pub use outputs::{ClusterColumns, ColumnSets, Outputs};
 pub use read::{ColumnInfo, ColumnRole, ReadError, RunColumns};
 pub use record::{ClusterRecord, ExperimentRecord, Finished, LookRecord, ServingRecord, Status};

@@ -87,8 +87,11 @@ fn only_posted(graph: &TaskGraph, times: &mut [Times]) {
 }
 
 fn by_engine(c: &TaskCase, name: &str, step_divisor: u64) -> Seen {
-    let mut built =
-        engine::tables_of(&c.case, Some(c.input()), BuildOptions { step_divisor, rtt_means: true, ..BuildOptions::default() });
+    let mut built = engine::tables_of(
+        &c.case,
+        Some(c.input()),
+        BuildOptions { step_divisor, rtt_means: true, ..BuildOptions::default() },
+    );
     let ended = engine::run_cpu(&mut built.tables);
     assert!(matches!(ended, status::DONE | status::GAVE_UP), "{name}: status {ended} flags {}", built.tables.shared[0]);
     engine::conserved(&built.tables).unwrap_or_else(|e| panic!("{name}: {e}"));

@@ -5,8 +5,8 @@ use std::path::Path;
 
 use hyperfold_results::{
     Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowMeasures, FlowRecord, JobRecord, JournalReader, LinkEnds,
-    LinkPackets, LinkPauses, LinkRecord, MeanRttRecord, Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter, ResultsError,
-    RttRecord, RunIdentity, StatsRecord,
+    LinkPackets, LinkPauses, LinkRecord, MeanRttRecord, Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter,
+    ResultsError, RttRecord, RunIdentity, StatsRecord,
 };
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::Field;

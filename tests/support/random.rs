@@ -12,8 +12,8 @@ use hyperfold_network::transport::{
 };
 
 use super::Case;
-use super::random_classes::{classes, classes_by_choice};
 use super::random_changes::{break_links, break_ports, impair_links, second_ports, slow_arcs};
+use super::random_classes::{classes, classes_by_choice};
 use super::random_cut_through::cut_through;
 use super::random_pauses::{averaged, watched};
 

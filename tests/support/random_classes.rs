@@ -12,9 +12,8 @@ pub fn classes_by_choice(seed: u64) -> Case {
     let mut rng = Rng::new(seed);
     let from = ADAPTIVE + 5_000 + 3 * (seed - CLASSES_BY_CHOICE);
     // Ultra Ethernet and queues of ports have no classes.
-    let may_have_classes = |case: &Case| {
-        case.transport.port_queue_per_100g == 0 && case.transport.loss_recovery != LossRecovery::Uec
-    };
+    let may_have_classes =
+        |case: &Case| case.transport.port_queue_per_100g == 0 && case.transport.loss_recovery != LossRecovery::Uec;
     let mut case = (from..).map(case).find(may_have_classes).expect("most have a shared buffer");
     classes(&mut rng, &case.network, &mut case.transport, &mut case.flows);
     case.transport.tier_buffers = None;

@@ -8,9 +8,10 @@ use hyperfold_network::transport::{Cc, EcnThresholds, PauseWatchdog};
 use super::Case;
 use super::random::{
     ADAPTIVE, AVERAGED, CHANGES, CLASSES, CONTROLS, GBPS, IMPAIRED, MOVING, Rng, SELECTIVE, UEC, WATCHED, any_order,
-    case, classes, delay, fixed_part, flows, reserved, rtt, transport,
+    case, delay, fixed_part, flows, reserved, rtt, transport,
 };
 use super::random_changes::break_links;
+use super::random_classes::classes;
 
 /// A case that marks by averages of queues, mostly with thresholds that its queues reach.
 pub fn averaged(seed: u64) -> Case {

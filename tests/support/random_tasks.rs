@@ -8,11 +8,11 @@ use hyperfold_network::topology::{ArcIdx, Link, Network, NodeKind};
 use hyperfold_network::transport::{Cc, EcnThresholds};
 
 use super::Case;
-use super::random_classes::classes;
 use super::random::{
     self, ADAPTIVE, CHANGES, CLASSES, CONTROLS, IMPAIRED, MOVING, Rng, SELECTIVE, SLOW, SWIFT, UEC, WATCHED,
 };
 use super::random_changes;
+use super::random_classes::classes;
 use super::tasks::{TaskCase, queue_pair};
 
 /// The task graph of `seed`. Over consecutive seeds below [`SWIFT`] all congestion controls but Swift come in turn; from there to [`SELECTIVE`] all have it. From [`CHANGES`] on links fail; from [`SLOW`] on some are slow, and a few fail. From [`CLASSES`] on there are traffic classes; from

@@ -423,7 +423,7 @@ macro_rules! for_each_key {
             EpGroups "workload.ep_groups" int(1, 256), D::Int(1), |v| expert_op(v) && once_a_server(v), "groups of these experts from which a token's are chosen; 1: none";
             EpTopGroups "workload.ep_top_groups" int(0, 256), D::Int(0), |v| expert_op(v) && once_a_server(v) && v.int(KeyId::EpGroups) > 1,
                 "groups that a token's experts may be in (node-limited routing); 0: all";
-            Algorithm "workload.algorithm" one_of(&["auto", "ring", "tree", "halving-doubling", "direct", "hierarchical", "nvls", "in-network"], &[]), D::Choice("auto"), nccl_collectives,
+            Algorithm "workload.algorithm" one_of(&["auto", "ring", "tree", "halving-doubling", "pat", "direct", "hierarchical", "nvls", "in-network"], &[]), D::Choice("auto"), nccl_collectives,
                 "how collectives are carried out; auto: what NCCL's cost model chooses; another holds for the smallest too, as NCCL_ALGO does; nvls, in-network: switches inside or between servers reduce";
             Protocol "workload.protocol" one_of(&["auto", "LL", "LL128", "Simple"], &[]), D::Choice("auto"), nccl_collectives, "NCCL's protocol; auto: what its cost model chooses";
             Channels "workload.channels" int(0, 64), D::Int(0), nccl_collectives, "channels of a collective; 0: what NCCL would use";

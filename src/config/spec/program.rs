@@ -155,6 +155,8 @@ pub enum AlgorithmChoice {
     Tree,
     /// Recursive halving and doubling.
     HalvingDoubling,
+    /// Parallel aggregated trees, of all-gather and reduce-scatter.
+    Pat,
     /// Every rank sends to every other at once.
     Direct,
     /// First within servers, then between them.
@@ -388,6 +390,7 @@ impl Communication {
                 "ring" => AlgorithmChoice::Ring,
                 "tree" => AlgorithmChoice::Tree,
                 "halving-doubling" => AlgorithmChoice::HalvingDoubling,
+                "pat" => AlgorithmChoice::Pat,
                 "direct" => AlgorithmChoice::Direct,
                 "hierarchical" => AlgorithmChoice::Hierarchical,
                 "nvls" => AlgorithmChoice::Nvls,

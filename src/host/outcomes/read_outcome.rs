@@ -76,11 +76,7 @@ pub(crate) fn read(
     };
     let mean = |id: u32, tx: &FlowTx| {
         let adds_up = rows.exp.sums_rtts > 0 && tx.rtt_seen > 0;
-        adds_up.then(|| MeanRoundTrip {
-            flow_id: id,
-            n: tx.rtt_seen,
-            mean_ps: tx.rtt_sum / u64::from(tx.rtt_seen),
-        })
+        adds_up.then(|| MeanRoundTrip { flow_id: id, n: tx.rtt_seen, mean_ps: tx.rtt_sum / u64::from(tx.rtt_seen) })
     };
     let again = if flow_level { None } else { Some(sent_again(rows)) };
     let mut flows = Vec::with_capacity(infos.len());

@@ -224,7 +224,7 @@ impl CommunicatorLinks {
                 let depth = s * latency_us(CollectiveOp::AllReduce, algorithm, protocol, bytes, c) / 2.0;
                 depth + kb / (0.5 * self.bus()) + passes
             }
-            Algorithm::HalvingDoubling => self.logarithmic_us(op, kb) + passes,
+            Algorithm::HalvingDoubling | Algorithm::Pat => self.logarithmic_us(op, kb) + passes,
             Algorithm::Nvls => {
                 let bytes_us = kb / self.reduced_gbps(op, algorithm);
                 // Inside a server, the switch and its GPUs are a tree of one level.

@@ -104,6 +104,8 @@ pub enum Algorithm {
     Tree,
     /// Recursive halving, then recursive doubling.
     HalvingDoubling,
+    /// PAT, parallel aggregated trees: far members first.
+    Pat,
     /// Every member sends to every other at once.
     Direct,
     /// Three phases: within servers, between servers by rail, and within servers again.
@@ -122,6 +124,7 @@ impl Algorithm {
             Algorithm::Ring => "ring",
             Algorithm::Tree => "tree",
             Algorithm::HalvingDoubling => "halving-doubling",
+            Algorithm::Pat => "pat",
             Algorithm::Direct => "direct",
             Algorithm::Hierarchical => "hierarchical",
             Algorithm::Nvls => "nvls",

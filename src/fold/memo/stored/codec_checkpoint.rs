@@ -165,8 +165,20 @@ fn get_plan(r: &mut NumberReader, state: Arc<[u8]>) -> Option<SkipPlan> {
         .map(|_| Some(RoundTrips { sum_ps: r.number()?, n: r.number()?, packets: r.number()? }))
         .collect::<Option<_>>()?;
     let draw = draw(&state);
-    let plan =
-        SkipPlan { draw, state, window, until, level, theta_ppm, unsure, rates, waiting, ports, round_trips, carried: None };
+    let plan = SkipPlan {
+        draw,
+        state,
+        window,
+        until,
+        level,
+        theta_ppm,
+        unsure,
+        rates,
+        waiting,
+        ports,
+        round_trips,
+        carried: None,
+    };
     Some(plan)
 }
 

@@ -530,6 +530,7 @@ fn general(algorithm: spec::AlgorithmChoice) -> Algorithm {
         spec::AlgorithmChoice::Ring => Algorithm::Ring,
         spec::AlgorithmChoice::Tree => Algorithm::Tree,
         spec::AlgorithmChoice::HalvingDoubling => Algorithm::HalvingDoubling,
+        spec::AlgorithmChoice::Pat => Algorithm::Pat,
         spec::AlgorithmChoice::Direct => Algorithm::Direct,
         spec::AlgorithmChoice::Hierarchical => Algorithm::Hierarchical,
         spec::AlgorithmChoice::Nvls => Algorithm::Nvls,
@@ -546,6 +547,7 @@ fn exists(op: CollectiveOp, algorithm: Algorithm) -> bool {
             op,
             CollectiveOp::AllReduce | CollectiveOp::Barrier | CollectiveOp::Broadcast | CollectiveOp::Reduce
         ),
+        Algorithm::Pat => matches!(op, CollectiveOp::AllGather | CollectiveOp::ReduceScatter),
         Algorithm::HalvingDoubling | Algorithm::Nvls | Algorithm::InNetwork => {
             matches!(
                 op,
@@ -576,6 +578,7 @@ mod tests {
                 Algorithm::Ring,
                 Algorithm::Tree,
                 Algorithm::HalvingDoubling,
+                Algorithm::Pat,
                 Algorithm::Direct,
                 Algorithm::Hierarchical,
             ] {

@@ -10,6 +10,7 @@ mod experts;
 mod halving;
 mod hierarchical;
 mod options;
+mod pat;
 mod reducing;
 mod ring;
 mod shape;
@@ -35,7 +36,7 @@ use writer::ScheduleWriter;
 pub const fn known(op: CollectiveOp) -> &'static str {
     match op {
         CollectiveOp::AllReduce | CollectiveOp::Barrier => "ring, tree, halving-doubling, direct, hierarchical",
-        CollectiveOp::AllGather | CollectiveOp::ReduceScatter => "ring, halving-doubling, direct, hierarchical",
+        CollectiveOp::AllGather | CollectiveOp::ReduceScatter => "ring, halving-doubling, pat, direct, hierarchical",
         CollectiveOp::AllToAll => "direct, hierarchical",
         CollectiveOp::Experts(_) => "the algorithm of their dispatcher alone",
         CollectiveOp::Broadcast | CollectiveOp::Reduce => "ring (a chain), tree, direct, hierarchical",
@@ -128,6 +129,9 @@ fn write(
             CollectiveOp::AllReduce | CollectiveOp::AllGather | CollectiveOp::ReduceScatter,
             Algorithm::HalvingDoubling,
         ) => halving::write(&mut w, op, bytes, channels),
+        (CollectiveOp::AllGather | CollectiveOp::ReduceScatter, Algorithm::Pat) => {
+            pat::write(&mut w, op, bytes, channels)
+        }
         (
             CollectiveOp::AllReduce
             | CollectiveOp::AllGather

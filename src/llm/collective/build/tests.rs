@@ -14,8 +14,14 @@ const OPS: [CollectiveOp; 7] = [
     CollectiveOp::Reduce,
     CollectiveOp::Barrier,
 ];
-const ALGORITHMS: [Algorithm; 5] =
-    [Algorithm::Ring, Algorithm::Tree, Algorithm::HalvingDoubling, Algorithm::Direct, Algorithm::Hierarchical];
+const ALGORITHMS: [Algorithm; 6] = [
+    Algorithm::Ring,
+    Algorithm::Tree,
+    Algorithm::HalvingDoubling,
+    Algorithm::Pat,
+    Algorithm::Direct,
+    Algorithm::Hierarchical,
+];
 
 fn pairs() -> Vec<(CollectiveOp, Algorithm)> {
     let one = Shape::flat(2);
@@ -43,7 +49,7 @@ fn shapes(n: u32) -> Vec<Shape> {
 
 #[test]
 fn every_member_ends_with_the_right_data() {
-    assert_eq!(pairs().len(), 28);
+    assert_eq!(pairs().len(), 30);
     for n in 2..=17 {
         for shape in shapes(n) {
             for (op, algorithm) in pairs() {
@@ -195,6 +201,28 @@ fn pxn_crosses_the_network_on_rails_only() {
     let across: Vec<_> = s.transfers.iter().filter(|t| place(t.from).0 != place(t.to).0).collect();
     assert!(across.iter().all(|t| place(t.from).1 == place(t.to).1));
     assert_eq!(across.iter().map(|t| t.bytes).sum::<u64>(), 12 * 8 * 1000);
+}
+
+#[test]
+fn pat_reaches_far_members_first_with_few_bytes() {
+    for (n, distances) in [(8, vec![(4, 1), (2, 2), (1, 4)]), (5, vec![(4, 1), (2, 1), (1, 2)])] {
+        for op in [CollectiveOp::AllGather, CollectiveOp::ReduceScatter] {
+            let bytes = 1000 * u64::from(n);
+            let s = build(op, Algorithm::Pat, bytes, &Shape::flat(n), &ScheduleOptions::default()).unwrap();
+            let mut seen: Vec<(u32, u64)> = Vec::new();
+            for t in s.transfers.iter().filter(|t| if op == CollectiveOp::AllGather { t.from == 0 } else { t.to == 0 })
+            {
+                let distance = if op == CollectiveOp::AllGather { t.to } else { t.from };
+                seen.push((distance, t.bytes / 1000));
+            }
+            if op == CollectiveOp::ReduceScatter {
+                seen.reverse();
+            }
+            assert_eq!(seen, distances, "{op:?} of {n}");
+            // No member sends more than the others, and all send what a ring sends.
+            assert_eq!(s.transfers.iter().map(|t| t.bytes).sum::<u64>(), u64::from(n - 1) * bytes);
+        }
+    }
 }
 
 #[test]

@@ -25,7 +25,7 @@ pub struct Choice {
 
 /// Candidates in NCCL's order. The first of equal ones wins.
 const CANDIDATES: [Algorithm; 5] =
-    [Algorithm::Tree, Algorithm::Ring, Algorithm::InNetwork, Algorithm::Nvls, Algorithm::HalvingDoubling];
+    [Algorithm::Tree, Algorithm::Ring, Algorithm::InNetwork, Algorithm::Nvls, Algorithm::Pat];
 
 /// NCCL's choice for the operations that its model knows. All-to-all is not among them, since NCCL does it by direct sends. If the environment leaves no
 /// option, the ring remains, as in NCCL.

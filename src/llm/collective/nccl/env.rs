@@ -96,7 +96,7 @@ const ALGORITHMS: [(&str, Algorithm); 7] = [
     ("collnetchain", Algorithm::InNetwork),
     ("nvls", Algorithm::Nvls),
     ("nvlstree", Algorithm::Nvls),
-    ("pat", Algorithm::HalvingDoubling),
+    ("pat", Algorithm::Pat),
 ];
 
 /// NCCL's names of protocols.

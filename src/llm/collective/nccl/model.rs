@@ -151,7 +151,7 @@ fn row(latencies: &Latencies, algorithm: Algorithm, nodes: f64) -> [f64; 3] {
         Algorithm::InNetwork => latencies.collnet_direct,
         Algorithm::Nvls if nodes > 1.0 => latencies.nvls_tree,
         Algorithm::Nvls => latencies.nvls,
-        Algorithm::HalvingDoubling => latencies.pat,
+        Algorithm::HalvingDoubling | Algorithm::Pat => latencies.pat,
         _ => latencies.ring,
     }
 }
@@ -218,7 +218,7 @@ pub(in crate::collective) fn uncorrected_gbps(
                 Protocol::Simple => tree,
             }
         }
-        Algorithm::HalvingDoubling
+        Algorithm::HalvingDoubling | Algorithm::Pat
             if simple_only
                 && c.ranks_per_node <= 1.0
                 && matches!(op, CollectiveOp::AllGather | CollectiveOp::ReduceScatter) =>
@@ -249,7 +249,7 @@ pub(in crate::collective) fn uncorrected_gbps(
         _ => 0.0,
     };
     match algorithm {
-        Algorithm::Ring | Algorithm::Nvls | Algorithm::HalvingDoubling => bus * n / steps(op, n),
+        Algorithm::Ring | Algorithm::Nvls | Algorithm::HalvingDoubling | Algorithm::Pat => bus * n / steps(op, n),
         Algorithm::InNetwork if c.nvls_bus > 0.0 => bus * n / steps(op, n),
         _ => bus * 0.5,
     }

@@ -69,13 +69,9 @@ fn nobody_is_cheaper_than_the_choice() {
                 CollectiveOp::Reduce,
             ] {
                 let choice = choose_collective(op, bytes, &context, &Env::default());
-                for algorithm in [
-                    Algorithm::Ring,
-                    Algorithm::Tree,
-                    Algorithm::Nvls,
-                    Algorithm::HalvingDoubling,
-                    Algorithm::InNetwork,
-                ] {
+                for algorithm in
+                    [Algorithm::Ring, Algorithm::Tree, Algorithm::Nvls, Algorithm::Pat, Algorithm::InNetwork]
+                {
                     for protocol in Protocol::ALL {
                         let us = predict_us(op, algorithm, protocol, bytes, &context).unwrap_or(f64::MAX);
                         assert!(
