@@ -16,6 +16,7 @@ const ALL: Outputs = Outputs {
     flows: true,
     links: true,
     rtt: true,
+    rtt_means: true,
     jobs: true,
     jobs_of_flows: false,
     shared_links: false,

@@ -38,9 +38,9 @@ impl TrainingSetup {
     /// A model, GPU or file does not exist or is not valid; the model cannot have the layout; the memory exceeds a GPU's.
     pub fn new(config: &Config, training: &Training) -> Result<TrainingSetup, PrepareError> {
         let model = model(&training.model)?;
-        let layout = layout(training, &model);
-        layout.check(&model, layout.gpus()).map_err(|e| SetupError::Model(with_recipe(e, config)))?;
         let mut gpu = gpu(&config.cluster.gpu)?;
+        let layout = Layout { fp8_any_order: gpu.fp8_any_order, ..layout(training, &model) };
+        layout.check(&model, layout.gpus()).map_err(|e| SetupError::Model(with_recipe(e, config)))?;
         if let Some(name) = &training.attention {
             gpu = with_attention(gpu, name).map_err(SetupError::from)?;
         }
@@ -244,6 +244,7 @@ pub fn layout(t: &Training, model: &Model) -> Layout {
             spec::Fp8ScalingChoice::DelayedTensor => Fp8Scaling::DelayedTensor,
             spec::Fp8ScalingChoice::Current => Fp8Scaling::Current,
         },
+        fp8_any_order: false,
         compiled: t.compile,
         fused_activation_cast: false,
         fused_grouped_mlp: t.fused_grouped_mlp,

@@ -74,6 +74,9 @@ pub struct Gpu {
     pub cluster: u64,
     /// Whether a tile's results go to memory while the multiprocessor works on other products.
     pub results_overlap: bool,
+    /// Whether matrix products take FP8 operands in either order. Where they do not, operands of the backward pass are kept in both orders (Transformer Engine's
+    /// `nvte_is_non_tn_fp8_gemm_supported`: compute capability 10, not 12).
+    pub fp8_any_order: bool,
     /// Time of a product or attention kernel that overlaps with communication, divided by its time alone.
     pub slowdown: f64,
     /// Time of a memory-bound kernel that overlaps with communication, divided by its time alone.
@@ -129,6 +132,7 @@ struct Specification {
     tile_step: Option<u64>,
     cluster: Option<u64>,
     results_overlap: Option<bool>,
+    fp8_any_order: Option<bool>,
     slowdown: Option<f64>,
     slowdown_memory: Option<f64>,
     /// `spec` reads the links inside a server from the same table. Here their keys are only accepted.
@@ -369,6 +373,7 @@ impl Gpu {
                 as u64,
             cluster: need("cluster", spec.cluster.map(|s| s as f64), inherit(|g| g.cluster as f64), 1.0, 16.0)? as u64,
             results_overlap: spec.results_overlap.or(like.as_ref().map(|g| g.results_overlap)).unwrap_or(false),
+            fp8_any_order: spec.fp8_any_order.or(like.as_ref().map(|g| g.fp8_any_order)).unwrap_or(false),
             slowdown: need("slowdown", spec.slowdown, inherit(|g| g.slowdown).or(Some(1.0)), 1.0, 1000.0)?,
             slowdown_memory: need(
                 "slowdown_memory",

@@ -236,11 +236,11 @@ fn states(model: &Model, layout: &Layout, share: &Share) -> StageMemory {
         let experts = if layout.hybrid() { layout.shards() } else { layout.expert_replicas() };
         bytes_each as u64 * (divide(share.dense, layout.shards()) + divide(share.experts, experts))
     };
-    // Each quantised matrix, and its transpose for the backward pass, as Transformer Engine keeps them between micro-batches.
+    // Each quantised matrix, and where products need it its transpose for the backward pass, as Transformer Engine keeps them between micro-batches.
     let fsdp = layout.fsdp() && (layout.zero == 3 || layout.pp > 1);
     let quantised = if layout.quantised() && !fsdp {
         // If parameters have one byte, they are one of the two orders themselves.
-        (if bytes.params == 1 { 1 } else { 2 }) * share.matrices * layout.precision.bytes_of_32()
+        (layout.orders_kept() - u64::from(bytes.params == 1)) * share.matrices * layout.precision.bytes_of_32()
             / 32
             / if layout.zero == 3 { layout.shards() as u64 } else { 1 }
     } else {

@@ -217,6 +217,8 @@ pub struct Layout {
     pub precision: Precision,
     /// What scaling factors come from, if `precision` has one per tensor.
     pub fp8_scaling: Fp8Scaling,
+    /// Whether the GPU's products take FP8 operands in either order, so that operands with one factor a tensor are kept in one.
+    pub fp8_any_order: bool,
     /// Whether norms, gates and rotary embeddings are one kernel each. Otherwise they are the single operations of PyTorch's eager mode. Megatron has its own
     /// kernels for them.
     pub compiled: bool,
@@ -416,6 +418,7 @@ impl Layout {
             bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
             precision: Precision::Bf16,
             fp8_scaling: Fp8Scaling::Delayed,
+            fp8_any_order: false,
             compiled: true,
             fused_activation_cast: false,
             fused_grouped_mlp: false,
@@ -453,6 +456,11 @@ impl Layout {
     /// Whether linear layers multiply fewer bits than activations have.
     pub fn quantised(&self) -> bool {
         self.precision != Precision::Bf16
+    }
+
+    /// Number of orders in which a converted operand is kept for the forward and the backward product: 2, or 1 where products take FP8 in either.
+    pub fn orders_kept(&self) -> u64 {
+        if self.precision == Precision::Fp8 && self.fp8_any_order { 1 } else { 2 }
     }
 
     /// The ranks that agree on the largest elements of FP8 tensors after each pass of a virtual stage, as (tensor-parallel, context-parallel, data-parallel)

@@ -36,6 +36,7 @@ fn every_number_is_that_of_the_parquet_file() {
             flows: experiments == 10,
             links: experiments == 10,
             rtt: false,
+            rtt_means: false,
             jobs: false,
             jobs_of_flows: false,
             shared_links: false,

@@ -29,6 +29,7 @@ const ALL: Outputs = Outputs {
     flows: true,
     links: true,
     rtt: false,
+    rtt_means: false,
     jobs: false,
     jobs_of_flows: false,
     shared_links: false,

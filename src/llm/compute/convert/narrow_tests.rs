@@ -70,6 +70,24 @@ fn shares_are_converted_and_turned_as_wholes() {
 }
 
 #[test]
+fn products_that_take_either_order_need_one_copy() {
+    let th = TOKENS_TIMES_HIDDEN;
+    let bytes = |fp8_scaling, pass, name: &str| {
+        let l = Layout { precision: Precision::Fp8, fp8_scaling, fp8_any_order: true, ..layout(8, true) };
+        bytes_named(&layer_kernels(&gpt(), &l, LayerKind::Dense, pass), name)
+    };
+    // Both inputs of row-parallel layers, then two gradients of outputs and those of column-parallel layers: 2 bytes read and 1 written, or 4 read.
+    for (scaling, touched) in [(Fp8Scaling::Delayed, 3), (Fp8Scaling::Current, 5)] {
+        let norms = if scaling == Fp8Scaling::Current { 2 * th / 8 * 3 } else { 0 };
+        assert_eq!(bytes(scaling, Pass::Forward, "fp8-cast"), 5 * th / 8 * touched + norms);
+        assert_eq!(bytes(scaling, Pass::Backward, "fp8-cast"), (2 * th / 8 + 7 * th / 8) * touched);
+        assert_eq!(bytes(scaling, Pass::Backward, "fp8-transpose"), 0);
+    }
+    let l = Layout { precision: Precision::Fp8, fp8_any_order: true, ..layout(8, true) };
+    assert_eq!([l.orders_kept(), Layout { precision: Precision::Mxfp8, ..l }.orders_kept()], [1, 2]);
+}
+
+#[test]
 fn the_ring_of_transformer_engine_moves_results_and_keys() {
     let model = Transformer { kv_heads: 16, ..gpt() };
     let bytes = |framework, cp, pass| {

@@ -32,9 +32,9 @@ pub fn optimizer_kernels(params: u64, shard: u64, layout: &Layout) -> Vec<(Layer
         // Frameworks write the weights for computing in a separate pass.
         memory("weights-copy", shard * (4 + copy));
     }
-    // Weights are converted once per iteration and kept in both orders (Transformer Engine, which is told the first micro-batch). FP4 first reads them to find
-    // the largest.
-    let written = 2 * params * layout.precision.bytes_of_32() / 32;
+    // Weights are converted once per iteration and kept in the orders that products read (Transformer Engine, which is told the first micro-batch). FP4 first
+    // reads them to find the largest.
+    let written = layout.orders_kept() * params * layout.precision.bytes_of_32() / 32;
     match layout.precision {
         Precision::Bf16 => {}
         Precision::Fp8 | Precision::Mxfp8 => memory("fp8-weight-cast", params * copy + written),

@@ -277,12 +277,17 @@ impl<'a> Builder<'a> {
 
     /// Whether a tensor's factor is that of the tensor as it is (Transformer Engine's current scaling).
     pub(super) fn scales_current(&self) -> bool {
-        self.turns() && self.layout.fp8_scaling == Fp8Scaling::Current
+        self.scales_tensors() && self.layout.fp8_scaling == Fp8Scaling::Current
     }
 
-    /// Whether copies of FP8 operands are turned by kernels of Transformer Engine: factors are by tensor.
-    fn turns(&self) -> bool {
+    /// Whether FP8 operands have one factor a tensor, and are converted by kernels of Transformer Engine.
+    fn scales_tensors(&self) -> bool {
         self.linear == Dtype::Fp8 && self.layout.framework != Framework::Fsdp2
+    }
+
+    /// Whether copies of FP8 operands are turned by kernels of Transformer Engine: factors are by tensor, and products take one order only.
+    fn turns(&self) -> bool {
+        self.scales_tensors() && !self.layout.fp8_any_order
     }
 
     /// Adds the conversion of the result of a norm before a product. Norms convert it themselves if factors come from earlier passes. With factors of the tensors
@@ -314,11 +319,12 @@ impl<'a> Builder<'a> {
     }
 
     /// Adds the conversion of `elements` to FP8, in both orders that the forward and the backward product read (Hopper's FP8 products need one operand order,
-    /// and factors by block lie along one). It reads the activation once and writes twice. Outputs of norms are converted by the norms' kernels instead
-    /// (Transformer Engine).
+    /// and factors by block lie along one). It reads the activation once and writes twice; where products take either order, once. Outputs of norms are
+    /// converted by the norms' kernels instead (Transformer Engine).
     pub(super) fn cast(&mut self, site: Site, role: KernelRole, elements: u64) {
         if self.layout.framework != Framework::Fsdp2 {
             match self.layout.precision {
+                Precision::Fp8 if !self.turns() => self.convert(site, role, elements),
                 Precision::Fp8 => self.memory(site, role, "fp8-cast", elements * (self.read_to_convert() + 2)),
                 Precision::Mxfp8 => {
                     let written = 2 * elements * Precision::Mxfp8.bytes_of_32() / 32;
