@@ -59,16 +59,16 @@ record! {
         pub queued_ms: Ms => queued_s,
         /// Number of times that a failure made it start again.
         pub restarts: u64 => restarts,
-        /// Number of times that another job took its GPUs.
+        /// Number of times that the scheduler took its GPUs away for another job.
         pub preemptions: u64 => preemptions,
         /// Time of work that was lost, on each of its GPUs. A job that was given up has lost all of its work.
         pub lost_work_ms: Ms => lost_work_s,
         /// Time of its work over its duration, whether that work was lost or not. Waiting, checkpoints and restarts are not in it.
         /// Empty if it has done nothing.
         pub slowdown: Option<f64> => slowdown,
-        /// Time of its work over what that work takes in the same places alone. Empty if it has done nothing.
+        /// Ratio of the time of its work to its time in the same places alone. Empty if it has done nothing.
         pub company_slowdown: Option<f64> => company_slowdown,
-        /// Largest slowdown by other jobs at any moment, over the same places alone. Empty if nobody slowed it down.
+        /// Largest value of `company_slowdown` at a moment. Empty if nobody slowed it down.
         pub worst_company_slowdown: Option<f64> => worst_company_slowdown,
         /// Names of the other jobs at the moment of `worst_company_slowdown`, separated by spaces.
         pub worst_beside: Option<String> => worst_beside,
@@ -88,17 +88,17 @@ record! {
     pub struct ClusterCongestionRecord {
         /// Name of the job that was slowed down.
         pub job: String => job,
-        /// Time at which this began.
+        /// Time at which the slowdown began.
         pub from_ms: Ms => from_s,
-        /// Time at which this ended.
+        /// Time at which the slowdown ended.
         pub to_ms: Ms => to_s,
         /// The most crowded link that it shared.
         pub link: String => link,
-        /// The job that came when this began: one that sends over the link, itself perhaps. Empty if none came.
+        /// The job that came when the slowdown began: one that sends over the link, itself perhaps. Empty if none came.
         pub set_off_by: Option<String> => set_off_by,
-        /// Time of its work over its time in the same places alone, as the mean from `from_s` to `to_s`.
+        /// Ratio of the time of its work to its time in the same places alone, as the mean from `from_s` to `to_s`.
         pub slowdown: f64 => slowdown,
-        /// Largest value of `slowdown` at any moment of that time.
+        /// Largest value of `slowdown` at a moment between `from_s` and `to_s`.
         pub worst_slowdown: f64 => worst_slowdown,
         /// Rate at which it sent at the worst moment, over the rate of its NICs.
         pub nic_share: f64 => nic_share,

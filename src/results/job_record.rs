@@ -57,7 +57,7 @@ record! {
         pub algbw_gbps: Option<f64> => algbw_gbps,
         /// Bus bandwidth of its collective as nccl-tests define it, but in Gb/s.
         pub busbw_gbps: Option<f64> => busbw_gbps,
-        /// Bytes of GPU memory that its rank needs that needs most.
+        /// Bytes of GPU memory that its fullest rank needs.
         pub peak_memory_bytes: Option<u64> => peak_memory_bytes,
         /// Algorithm of its collective that takes longest alone, in the words of `workload.algorithm`.
         pub algorithm: Option<String> => algorithm,
@@ -83,7 +83,7 @@ record! {
         pub shared_links: u64 => shared_links,
         /// Bytes of its payload over the links that it shares.
         pub shared_bytes: u64 => shared_bytes,
-        /// The one of the links that it shares that carries most payload of all jobs.
+        /// Name of the shared link that carries most payload of all jobs.
         pub busiest_shared_link: Option<String> => busiest_shared_link,
         /// With `output.alone = true`: its time from start to end without the other jobs.
         pub alone_makespan: Option<Ps> => alone_makespan_ns,

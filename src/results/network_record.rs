@@ -102,9 +102,9 @@ record! {
     pub struct RttRecord {
         /// Number of the flow; of collectives and programs the queue pair.
         pub flow_id: u32 => flow_id,
-        /// Time at which the sender measured it.
+        /// Time at which the sender measured the round-trip time.
         pub sample: Ps => sample_ns,
-        /// The round-trip time.
+        /// The round-trip time that the sender measured.
         pub rtt: Ps => rtt_ns,
     }
 }

@@ -117,7 +117,7 @@ record! {
         pub algbw_gbps: Option<f64> => algbw_gbps,
         /// Bus bandwidth of a collective as nccl-tests define it, but in Gb/s.
         pub busbw_gbps: Option<f64> => busbw_gbps,
-        /// Bytes of GPU memory that the rank needs that needs most.
+        /// Bytes of GPU memory that the fullest rank needs.
         pub peak_memory_bytes: Option<u64> => peak_memory_bytes,
         /// Number of flows or messages. Those of background jobs may be unfinished.
         pub flows: Option<u64> => flows,
@@ -159,15 +159,16 @@ record! {
         pub protocol: Option<String> => protocol,
         /// Number of channels of the collective that takes longest alone; empty where switches reduce.
         pub channels: Option<u64> => channels,
-        /// How far such times were off measured machines, as a sentence, or `not validated`. It has the 90th percentile and the mean of the absolute errors.
-        /// It also has the tables that they rest on, whether these are too few to judge by, and what differs from the nearest ones.
+        /// How far times of such experiments were off measured machines, as a sentence, or `not validated`.
+        /// It has the 90th percentile and the mean of the absolute errors. It also has the tables that they rest on, whether these are too few to judge by, and what differs from the nearest ones.
         /// Empty where no machine with that GPU was measured.
         pub validated_error: Option<String> => validated_error see "explanation/fidelity.md#what-a-result-is-worth",
         /// The nearest class that was measured, and what this experiment has otherwise.
         pub validated_class: Option<String> => validated_class,
-        /// Mean of the absolute relative errors: 0.05 is 5 %. Each table counts as one, and every difference from the nearest class makes it larger.
+        /// Mean of the absolute relative errors of such times: 0.05 is 5 %. Each table counts as one, and every difference from the nearest class makes it larger.
         pub validated_mean_error: Option<f64> => validated_mean_error,
-        /// 90th percentile of the absolute relative errors: 0.05 is 5 %. Each table counts as one, and every difference from the nearest class makes it larger.
+        /// 90th percentile of the absolute relative errors of such times: 0.05 is 5 %.
+        /// Each table counts as one, and every difference from the nearest class makes it larger.
         pub validated_p90_error: Option<f64> => validated_p90_error,
         /// Number of measured rows that are as near as the nearest class.
         pub validated_rows: Option<u64> => validated_rows,
@@ -365,9 +366,9 @@ record! {
         pub kv_transfer: TimeStats [
             /// Disaggregated: mean time from the first token until keys and values are on all ranks that decode, waiting for room there included.
             kv_transfer_mean_ns: Option<Ps> = |serving| serving.kv_transfer.mean,
-            /// Median of the times until keys and values are there.
+            /// Disaggregated: median of the times until keys and values are on all ranks that decode.
             kv_transfer_p50_ns: Option<Ps> = |serving| serving.kv_transfer.p50,
-            /// 99th percentile of the times until keys and values are there.
+            /// Disaggregated: 99th percentile of the times until keys and values are on all ranks that decode.
             kv_transfer_p99_ns: Option<Ps> = |serving| serving.kv_transfer.p99,
         ],
         /// Bytes of keys and values that were sent to ranks that decode.
@@ -381,7 +382,7 @@ record! {
         pub goodput_rps: Micro => goodput_rps,
         /// Share of all requests that keep both bounds of `goodput_rps`.
         pub within_bounds: Micro => within_bounds,
-        /// Number of steps, of all instances that step together.
+        /// Number of steps. One of several instances that step together counts once.
         pub steps: u64 => steps,
         /// Mean number of sequences in a step.
         pub sequences_per_step: Micro => sequences_per_step,

@@ -17,9 +17,9 @@ record! {
         pub memo_misses: u64 => memo_misses,
         /// Number of skips of steady partitions. The log says why each ended.
         pub steady_skips: u64 => steady_skips see "explanation/folding.md#why-a-skip-ends",
-        /// Value 2: the experiment started over unfolded, because a queue pair gave up, the time limit was reached, or nothing could go on. Else 1.
+        /// Value 2 if the experiment started over unfolded, because a queue pair gave up, the time limit was reached, or nothing could go on; else 1.
         pub batches: u64 => batches,
-        /// Seconds spent on it.
+        /// Seconds of wall time spent on the experiment.
         pub wall_s: f64 => wall_s,
         /// Mean relative error of the messages compared in audits, from post to arrival. Empty without such messages.
         pub audit_fct_error: Option<f64> => audit_fct_error,
@@ -79,8 +79,8 @@ record! {
         pub carried_messages_error: f64 => carried_messages_error or default,
         /// With `"rates"`: number of times that a pause was within reach and left out.
         pub pauses_left_out: u64 => pauses_left_out or default,
-        /// Value 1: the experiment started over as with `"exact"`, or went back or on so before anything was skipped. Skips gained too little,
-        /// a switch might have paused, or carried rates may have been off by more than 1 %.
+        /// Value 1 if the experiment started over as with `"exact"`, or went back or on so before anything was skipped; else 0.
+        /// Reasons are that skips gained too little, a switch might have paused, or carried rates may have been off by more than 1 %.
         pub exact_instead: u64 => exact_instead see "explanation/folding.md#where-skips-gain-too-little" or default,
         /// Packet-hops, of those simulated, that were simulated without folding: what a GPU takes over, or all of an experiment that is not folded.
         pub packet_hops_plain: u64 => packet_hops_plain see "how-to/fold-explain.md#what-a-gpu-would-take" or default,
