@@ -11,7 +11,7 @@ use super::network_record::{
 };
 use super::outputs::{ColumnSets, Outputs};
 use super::record::{ExperimentRecord, Finished, IDENTITY, outcome_columns};
-use super::record_macro::FileColumn;
+use super::record_macro::{ColumnLine, FileColumn};
 use super::series_record::{FlowSampleRecord, LinkSampleRecord};
 use super::serving_record::RequestRecord;
 use super::stats_record::{FoldingRecord, StatsRecord};
@@ -23,20 +23,35 @@ pub struct Companion {
     pub name: &'static str,
     /// Whether a run writes it.
     pub is_wanted: fn(&Outputs) -> bool,
-    /// Returns the names of its columns.
-    pub columns: fn(&Outputs) -> Vec<&'static str>,
+    /// Returns its columns, as the reference describes them.
+    pub columns: fn(&Outputs) -> Vec<ColumnLine>,
     /// Returns the rows of an experiment as text.
     pub text: fn(&Outputs, &Finished) -> Vec<u8>,
 }
+
+impl Companion {
+    /// Returns the line of its column names.
+    pub fn header(&self, outputs: &Outputs) -> Vec<u8> {
+        header((self.columns)(outputs).into_iter().map(|column| column.name))
+    }
+}
+
+/// The first column of each of these files.
+const EXP_ID: ColumnLine =
+    ColumnLine { name: "exp_id", values: "whole number", text: "The experiment, as in `results.csv`.", see: None };
+
+/// The column of `flows.csv` that sweeps with several jobs have between those of the flow and of its measures.
+const JOB_OF_FLOW: ColumnLine =
+    ColumnLine { name: "job", values: "text", text: "With several `[[job]]` tables: whose flow it is.", see: None };
 
 const FLOWS: Companion = Companion {
     name: "flows.csv",
     is_wanted: |outputs| outputs.flows,
     columns: |outputs| {
-        let mut names = columns(&[FlowRecord::COLUMNS]);
-        names.extend(outputs.jobs_of_flows.then_some("job"));
-        names.extend(FlowMeasures::COLUMNS.iter().map(|column| column.name));
-        names
+        let mut lines = columns(&[FlowRecord::COLUMNS]);
+        lines.extend(outputs.jobs_of_flows.then_some(JOB_OF_FLOW));
+        lines.extend(FlowMeasures::COLUMNS.iter().map(|column| column.line));
+        lines
     },
     text: |outputs, finished| {
         if outputs.jobs_of_flows {
@@ -79,9 +94,9 @@ pub const COMPANIONS: &[Companion] = companions! {
     "series_flows.csv" if |o| o.series_flows, |f| &f.series_flows, [FlowSampleRecord::COLUMNS];
 };
 
-/// Returns `exp_id` and the names of columns.
-fn columns<T>(columns: &[&[FileColumn<T>]]) -> Vec<&'static str> {
-    std::iter::once("exp_id").chain(columns.iter().copied().flatten().map(|column| column.name)).collect()
+/// Returns `exp_id`, then columns.
+fn columns<T>(columns: &[&[FileColumn<T>]]) -> Vec<ColumnLine> {
+    std::iter::once(EXP_ID).chain(columns.iter().copied().flatten().map(|column| column.line)).collect()
 }
 
 /// Returns rows as text: `exp_id`, then their columns.

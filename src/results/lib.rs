@@ -66,7 +66,7 @@ pub use network_record::{
 pub use outputs::{ClusterColumns, ColumnSets, Outputs};
 pub use read::{ColumnInfo, ColumnRole, ReadError, RunColumns};
 pub use record::{ClusterRecord, ExperimentRecord, Finished, LookRecord, ServingRecord, Status};
-pub use record_macro::FileColumn;
+pub use record_macro::{ColumnLine, FileColumn};
 pub use series_record::{FlowSampleRecord, LinkSampleRecord};
 pub use serving_record::{RequestRecord, TimeStats};
 pub use stats::{FctStats, fct_stats, utilisation};

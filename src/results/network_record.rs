@@ -9,14 +9,17 @@ record! {
     /// One row of `flows.csv`; the writer adds the experiment's id.
     #[derive(Copy, Eq)]
     pub struct FlowRecord {
-        /// Number of the flow: for a flow file, from 0 in file order.
+        /// Number of the flow: those of a flow file from 0 in file order.
         pub flow_id: u32 => flow_id,
-        /// Source: the host id of the file, or a GPU rank.
-        pub src: u32 => src,
+        /// Source of the flow: the host of a flow file, or a GPU rank. Numbers above the last GPU's are switches that reduce.
+        pub src: u32 => src see "how-to/switches-that-reduce.md",
+        /// Destination of the flow, numbered as sources are.
         pub dst: u32 => dst,
+        /// Bytes of its payload.
         pub bytes: u64 => bytes,
+        /// Time of its start.
         pub start: Ps => start_ns,
-        /// Time from start to the last ACK at the sender; `None` if unfinished.
+        /// Time from its start to the last ACK at the sender, exact to the picosecond; empty if unfinished.
         pub fct: Option<Ps> => fct_ns,
         /// Columns after that of the job, which some sweeps have.
         pub measures: FlowMeasures,
@@ -27,9 +30,10 @@ record! {
     /// How a flow fared beside the time that it took.
     #[derive(Copy, Eq)]
     pub struct FlowMeasures (part of FlowRecord: |flow| Some(&flow.measures)) {
-        /// Completion time over the time at line rate on an idle network; `None` if unfinished.
+        /// Completion time over the time at line rate on an idle network, as `fct_slowdown_*` of `results.csv`; empty if unfinished.
         pub slowdown: Option<Micro> => slowdown,
-        /// Data packets sent again; `None` if no packets were simulated, or if they cannot be told apart from those of other messages.
+        /// Number of data packets sent again, as in `results.csv`. Empty at flow level.
+        /// Also empty if the queue pair carried several messages and sent some again: they share one counter.
         pub retransmissions: Option<u64> => retransmissions,
     }
 }
@@ -38,11 +42,11 @@ record! {
     /// One row of `links.csv`: one direction of one link.
     #[derive(Eq)]
     pub struct LinkRecord {
-        /// Name from the link's nodes, `host12->leaf3`; `host12->leaf3#k` for the k-th of parallel links (from 1).
+        /// Names of the two nodes, such as `host12->leaf3`. The k-th of parallel links, from 1, has `#k` at its end.
         pub link: String => link,
-        /// Wire bytes put on the link, pause frames included.
+        /// Bytes on the wire that the direction carried, pause frames included.
         pub bytes: u64 => bytes,
-        /// Share of the link's rate from 0 to the makespan.
+        /// Share of its rate that it carried, from 0 to the makespan.
         pub utilisation: Micro => utilisation,
         /// Counts of packets; `None` if no packets were simulated.
         pub packets: Option<LinkPackets>,
@@ -61,7 +65,7 @@ record! {
         pub source: String => source,
         /// Name of the node that receives.
         pub target: String => target,
-        /// Rate of this direction in Gb/s: the reduced one of a slow link.
+        /// Rate of this direction in Gb/s, of a slow link its reduced one.
         pub capacity_gbps: Micro => capacity_gbps,
     }
 }
@@ -70,12 +74,15 @@ record! {
     /// Counts of packets at a link's transmitting end.
     #[derive(Copy, Eq)]
     pub struct LinkPackets (part of LinkRecord: |link| link.packets.as_ref()) {
+        /// Largest number of bytes in the queue of the switch port before it; of a NIC 0.
         pub max_queue_bytes: u64 => max_queue_bytes,
-        /// Mean over time, from 0 to the makespan.
+        /// Mean number of bytes in the queue of the switch port before it, over time from 0 to the makespan; of a NIC 0.
         pub mean_queue_bytes: Micro => mean_queue_bytes,
+        /// Number of marks that the port put on data packets.
         pub ecn_marks: u64 => ecn_marks,
-        /// Pause frames that arrived.
+        /// Number of pause frames that its sender received.
         pub pfc_pauses: u64 => pfc_pauses,
+        /// Number of packets dropped there.
         pub drops: u64 => drops,
     }
 }
@@ -84,8 +91,8 @@ record! {
     /// How long pauses held a link.
     #[derive(Copy, Eq)]
     pub struct LinkPauses (part of LinkRecord: |link| Some(&link.pauses)) {
-        /// Time for which the transmitting end was paused; `None` if no packets were simulated, and in rows of earlier builds.
-        pub paused: Option<Ps> => pfc_paused_ns,
+        /// Time for which its sender was paused; with several traffic classes the times of all of them, added up.
+        pub paused: Option<Ps> => pfc_paused_ns see "explanation/model-semantics.md#paused-time",
     }
 }
 
@@ -93,8 +100,11 @@ record! {
     /// One row of `rtt.csv`: a round-trip time that a sender measured.
     #[derive(Copy, Eq)]
     pub struct RttRecord {
+        /// Number of the flow; of collectives and programs the queue pair.
         pub flow_id: u32 => flow_id,
+        /// Time at which the sender measured the round-trip time.
         pub sample: Ps => sample_ns,
+        /// The round-trip time that the sender measured.
         pub rtt: Ps => rtt_ns,
     }
 }
@@ -103,9 +113,11 @@ record! {
     /// One row of `rtt_means.csv`: the round-trip times that a sender measured.
     #[derive(Copy, Eq)]
     pub struct MeanRttRecord {
+        /// Number of the flow; of collectives and programs the queue pair.
         pub flow_id: u32 => flow_id,
-        /// Number of round trips: acknowledgements that arrived, and those that a skip stands for.
+        /// Number of round trips: answers that arrived before the flow was done, and those that skips stand for.
         pub round_trips: u32 => round_trips,
-        pub mean: Ps => rtt_mean_ns,
+        /// Mean of these round trips.
+        pub mean: Ps => rtt_mean_ns see "explanation/model-semantics.md#mean-round-trips",
     }
 }

@@ -41,6 +41,7 @@ impl Status {
 
 impl Shown for Status {
     const KIND: ColumnKind = ColumnKind::Text;
+    const VALUES: &'static str = "text";
     fn cell(&self) -> Cell {
         self.as_str().into()
     }
@@ -61,80 +62,121 @@ impl Code for Status {
 record! {
     /// One row of `results.csv`. Fields that do not apply are `None` and shown empty.
     pub struct ExperimentRecord {
-        /// Index in the sweep after constraints, before `--limit` and `--shard`.
+        /// Index of the experiment in the sweep after constraints, before `--limit` and `--shard`.
         pub exp_id: u64 => exp_id,
-        /// Key that the replicas of one configuration share.
+        /// Identity of the configuration, which its replicas share.
         pub config_key: String => config_key,
+        /// Identity of the experiment, seed included.
         pub exp_key: String => exp_key,
+        /// Which repeat of the configuration it is, from 0.
         pub replica: u32 => replica,
+        /// Seed of the repeat.
         pub seed: u64 => seed,
         /// One value per axis, in the order of the writer's axes.
         pub axis_values: Vec<Cell>,
+        /// How the experiment ended: `ok`, `oom` if the configuration does not fit a GPU's memory, or `failed`.
         pub status: Status => status,
-        /// Why it failed, or why it does not fit; empty otherwise.
-        pub error: String [error: Option<String> = |record| Some(record.error.clone()).filter(|error| !error.is_empty())],
+        /// Text of the column of that name; without a text its cells are empty.
+        pub error: String [
+            /// Why it failed, or what does not fit a GPU's memory; else empty.
+            error: Option<String> = |record| Some(record.error.clone()).filter(|error| !error.is_empty()),
+        ],
         /// Whether the machine ended it, not the model: `limits.wall_s` was reached, or memory was too small. A resumed run tries it again.
         pub machine_limit: bool,
         /// Time from 0 to the last completion.
         pub makespan: Option<Ps> => makespan_ns,
+        /// Mean time of an iteration, on the rank that ends last. The parts from `compute_ns` to `other_ns` add up to it.
         pub iteration_time: Option<Ps> => iteration_time_ns,
+        /// Part of an iteration in kernels, without those of the optimizer.
         pub compute: Option<Ps> => compute_ns,
+        /// Part of an iteration in communication of tensor parallelism that nothing hides.
         pub comm_exposed_tp: Option<Ps> => comm_exposed_tp_ns,
+        /// Part of an iteration in communication of pipeline parallelism that nothing hides.
         pub comm_exposed_pp: Option<Ps> => comm_exposed_pp_ns,
+        /// Part of an iteration in communication of data parallelism that nothing hides.
         pub comm_exposed_dp: Option<Ps> => comm_exposed_dp_ns,
+        /// Part of an iteration in communication of expert parallelism that nothing hides.
         pub comm_exposed_ep: Option<Ps> => comm_exposed_ep_ns,
+        /// Part of an iteration in communication of context parallelism that nothing hides.
         pub comm_exposed_cp: Option<Ps> => comm_exposed_cp_ns,
+        /// Part of an iteration spent waiting for kernels of absent peers, of a pipeline or of other replicas.
         pub bubble: Option<Ps> => bubble_ns,
+        /// Part of an iteration in kernels of the optimizer.
         pub optimizer: Option<Ps> => optimizer_ns,
+        /// Rest of an iteration: communication of no dimension, as that of a Chakra trace or of a collective alone, and what nothing explains.
         pub other: Option<Ps> => other_ns,
-        /// The rank whose timeline the parts of an iteration describe: the last to end, of several the lowest.
+        /// The rank that ends last, of several the lowest: `iteration_time_ns` and its parts are of its timeline.
         pub critical_rank: Option<u64> => critical_rank,
+        /// Tokens a second of a training job; of inference, output tokens a second.
         pub tokens_per_s: Option<f64> => tokens_per_s,
+        /// Tokens a second, as in `tokens_per_s`, over the number of GPUs.
         pub tokens_per_s_per_gpu: Option<f64> => tokens_per_s_per_gpu,
+        /// Model FLOPs utilisation of a training job: floating-point operations of the model a second, as a share of the GPUs' peak.
         pub mfu: Option<f64> => mfu,
+        /// Algorithm bandwidth of a collective as nccl-tests define it, but in Gb/s.
         pub algbw_gbps: Option<f64> => algbw_gbps,
+        /// Bus bandwidth of a collective as nccl-tests define it, but in Gb/s.
         pub busbw_gbps: Option<f64> => busbw_gbps,
+        /// Bytes of GPU memory that the fullest rank needs.
         pub peak_memory_bytes: Option<u64> => peak_memory_bytes,
+        /// Number of flows or messages. Those of background jobs may be unfinished.
         pub flows: Option<u64> => flows,
+        /// Mean completion time, of the flows that completed.
         pub fct_mean: Option<Ps> => fct_mean_ns,
+        /// Median of the flows' completion times, by nearest rank.
         pub fct_p50: Option<Ps> => fct_p50_ns,
+        /// 99th percentile of the flows' completion times, by nearest rank.
         pub fct_p99: Option<Ps> => fct_p99_ns,
+        /// Longest completion time of a flow.
         pub fct_max: Option<Ps> => fct_max_ns,
+        /// Median of the flows' slowdowns: the completion time over the time at line rate on an idle network.
         pub fct_slowdown_p50: Option<Micro> => fct_slowdown_p50,
+        /// 99th percentile of the flows' slowdowns, by nearest rank.
         pub fct_slowdown_p99: Option<Micro> => fct_slowdown_p99,
-        /// Packet-hops of the experiment, simulated or skipped.
+        /// Number of times that a data or ACK packet left a port, simulated or skipped.
         pub packet_hops: Option<u64> => packet_hops,
-        /// Marks that switch ports put on data packets.
+        /// Number of marks that switch ports put on data packets. A packet may count at several hops.
         pub ecn_marks: Option<u64> => ecn_marks,
-        /// Pause frames received.
+        /// Number of pause frames received.
         pub pfc_pauses: Option<u64> => pfc_pauses,
-        /// Time for which pauses held link ends, added up over all of them.
-        pub pfc_paused: Option<Ps> => pfc_paused_ns,
-        /// Time for which the link end was paused that was paused longest.
-        pub pfc_paused_max: Option<Ps> => pfc_paused_max_ns,
+        /// Time for which pauses held directions of links, added up over all of them.
+        pub pfc_paused: Option<Ps> => pfc_paused_ns see "explanation/model-semantics.md#paused-time",
+        /// Time for which pauses held the direction of a link that was paused longest. `paused` of `series_links.csv` says when.
+        pub pfc_paused_max: Option<Ps> => pfc_paused_max_ns see "explanation/model-semantics.md#paused-time",
+        /// Number of packets dropped or trimmed, ACKs too.
         pub drops: Option<u64> => drops,
-        /// Data packets that were sent again.
+        /// Number of data packets sent again: after a loss, after reordering that go-back-N takes for loss, after a timeout.
         pub retransmissions: Option<u64> => retransmissions,
+        /// Bytes of the longest queue of a switch port.
         pub max_queue_bytes: Option<u64> => max_queue_bytes,
+        /// Utilisation of the busiest direction of a link: the share of its rate, from 0 to the makespan.
         pub max_link_utilisation: Option<Micro> => max_link_utilisation,
-        /// The link with that utilisation, as `links.csv` names it.
+        /// Name of the busiest direction of a link, as in `links.csv`.
         pub bottleneck_link: Option<String> => bottleneck_link,
-        /// Algorithm of the collective that takes longest, in the words of `workload.algorithm`; then its protocol and channels.
+        /// Algorithm of the collective that takes longest alone, in the words of `workload.algorithm`.
         pub algorithm: Option<String> => algorithm,
+        /// Protocol of the collective that takes longest alone; empty where switches reduce.
         pub protocol: Option<String> => protocol,
+        /// Number of channels of the collective that takes longest alone; empty where switches reduce.
         pub channels: Option<u64> => channels,
-        /// Error of times of such results and what it rests on, as a sentence, or `not validated`; then the nearest class that was measured.
-        pub validated_error: Option<String> => validated_error,
+        /// How far times of such experiments were off measured machines, as a sentence, or `not validated`.
+        /// It has the 90th percentile and the mean of the absolute errors. It also has the tables that they rest on, whether these are too few to judge by, and what differs from the nearest ones.
+        /// Empty where no machine with that GPU was measured.
+        pub validated_error: Option<String> => validated_error see "explanation/fidelity.md#what-a-result-is-worth",
+        /// The nearest class that was measured, and what this experiment has otherwise.
         pub validated_class: Option<String> => validated_class,
-        /// Mean of the absolute relative errors, widened; then their 90th percentile, and the number of the nearest measured rows.
+        /// Mean of the absolute relative errors of such times: 0.05 is 5 %. Each table counts as one, and every difference from the nearest class makes it larger.
         pub validated_mean_error: Option<f64> => validated_mean_error,
+        /// 90th percentile of the absolute relative errors of such times: 0.05 is 5 %.
+        /// Each table counts as one, and every difference from the nearest class makes it larger.
         pub validated_p90_error: Option<f64> => validated_p90_error,
+        /// Number of measured rows that are as near as the nearest class.
         pub validated_rows: Option<u64> => validated_rows,
-        /// Purchase price of the cluster.
+        /// Dollars that it costs to buy the cluster.
         pub cost_usd: Option<f64> => cost_usd,
-        /// Power of the cluster at full load.
+        /// Power of the cluster at full load, in kW.
         pub power_kw: Option<f64> => power_kw,
-        /// Price of the cluster over its life and of its energy, per million tokens.
+        /// Dollars for a million tokens of a model, of inference a million output tokens: price of the cluster over its life, and energy.
         pub usd_per_mtoken: Option<f64> => usd_per_mtoken,
         /// Results of a cluster over days.
         pub cluster: Option<Box<ClusterRecord>>,
@@ -187,60 +229,92 @@ record! {
     /// Results of a cluster. Shares are of all its GPU time.
     pub struct ClusterRecord (part of ExperimentRecord: |record| record.cluster.as_deref()) {
         /// Time that was simulated, ms.
-        pub span_ms: Ms [cluster_hours: f64 = |cluster| cluster.span_ms.0 as f64 / 3.6e6],
+        pub span_ms: Ms [
+            /// Hours that were simulated.
+            cluster_hours: f64 = |cluster| cluster.span_ms.0 as f64 / 3.6e6,
+        ],
+        /// Number of jobs.
         pub jobs: u64 => jobs,
+        /// Number of jobs that ended.
         pub jobs_done: u64 => jobs_done,
+        /// Number of jobs that had more than `failures.max_restarts` restarts.
         pub jobs_given_up: u64 => jobs_given_up,
         /// Share of GPU time that jobs held.
         pub utilisation: f64 => utilisation,
         /// Share of GPU time of work that counts, at full speed.
         pub goodput: f64 => goodput,
+        /// Share of GPU time in service without a job.
         pub idle_share: f64 => idle_share,
-        /// Part of `idle_share` in which enough GPUs for the first job of the queue were idle, but not where the job can use them.
+        /// Part of `idle_share` in which the first job of the queue asks for no more GPUs than are free, but cannot have them where they are.
         pub stranded_share: f64 => stranded_share,
+        /// Share of GPU time that work took longer for placement, company, slow servers and lost GPUs.
         pub slowdown_share: f64 => slowdown_share,
+        /// Share of GPU time in which jobs stood still for checkpoints.
         pub checkpoint_share: f64 => checkpoint_share,
+        /// Share of GPU time in which jobs stood still after failures, preemptions and moves.
         pub restart_share: f64 => restart_share,
+        /// Share of GPU time of work that was lost.
         pub rollback_share: f64 => rollback_share,
+        /// Share of GPU time of servers under repair.
         pub down_share: f64 => down_share,
+        /// Share of GPU time without a job on servers that are drained or in maintenance.
         pub drained_share: f64 => drained_share,
+        /// Share of GPU time of servers that stand by as spares.
         pub spare_share: f64 => spare_share,
-        /// Time from arrival to the first start; `None`: no job has started.
+        /// Mean time from arrival to the first start, of jobs that started.
         pub waiting_mean_ms: Option<Ms> => waiting_mean_s,
+        /// Median of the times from arrival to the first start, by nearest rank.
         pub waiting_p50_ms: Option<Ms> => waiting_p50_s,
+        /// 99th percentile of the times from arrival to the first start, by nearest rank.
         pub waiting_p99_ms: Option<Ms> => waiting_p99_s,
-        /// Time from arrival to the end; `None`: no job has ended.
+        /// Mean time from arrival to the end, of jobs that ended.
         pub turnaround_mean_ms: Option<Ms> => turnaround_mean_s,
+        /// 99th percentile of the times from arrival to the end, by nearest rank.
         pub turnaround_p99_ms: Option<Ms> => turnaround_p99_s,
-        /// Jain's index over users.
+        /// Jain's index over users of their mean slowdown (turnaround over duration, each at least ten minutes): 1 if all have the same.
         pub fairness: Option<f64> => fairness,
+        /// Number of failures of parts.
         pub failures: u64 => failures,
+        /// Number of times that a job started again after a failure.
         pub restarts: u64 => restarts,
+        /// Number of times that a job lost its GPUs to another one.
         pub preemptions: u64 => preemptions,
+        /// Number of times that a job was moved to make room.
         pub migrations: u64 => migrations,
+        /// Number of times that a server was drained.
         pub drains: u64 => drains,
+        /// GPU hours of work that counts.
         pub useful_gpu_hours: f64 => useful_gpu_hours,
+        /// Dollars for a GPU hour of work that counts: the share of the price that the simulated time is of `cost.years`, and energy at full load.
         pub usd_per_useful_gpu_hour: Option<f64> => usd_per_useful_gpu_hour,
-        /// Number of times that a job continued with fewer GPUs.
+        /// Number of times that a job went on with fewer GPUs after a failure.
         pub shrinks: u64 => shrinks,
+        /// Number of times that a job got some of its GPUs back.
         pub grows: u64 => grows,
-        /// Time of writes to storage over their time alone; `None`: writes share nothing, or there were none.
+        /// Time of writes of checkpoints over their time alone. Empty where `checkpoint.writes_share` is `"nothing"`, or nothing was written.
         pub write_slowdown: Option<f64> => write_slowdown,
-        /// Part of `slowdown_share` that is caused by other jobs.
+        /// Part of `slowdown_share` that work took longer than in the same places alone.
         pub company_share: f64 => company_share,
-        /// If iterations are simulated: sets of jobs that were simulated. Here the columns of simulated iterations begin.
+        /// Number of different sets of jobs that were simulated.
         pub iteration_sets: Option<u64> => iteration_sets,
+        /// Number of times that the times of a set were needed.
         pub iteration_sets_asked: Option<u64> => iteration_sets_asked,
+        /// Number of jobs of the largest set.
         pub iteration_set_most_jobs: Option<u64> => iteration_set_most_jobs,
+        /// Number of sets that were audited, that is, of which four times as many iterations were simulated.
         pub iteration_audits: Option<u64> => iteration_audits,
-        /// Mean relative difference of iteration times in audits.
+        /// Mean relative difference of iteration times in audits of sets, over jobs.
         pub iteration_error_mean: Option<f64> => iteration_error_mean,
+        /// Largest relative difference of iteration times in audits of sets, over jobs.
         pub iteration_error_max: Option<f64> => iteration_error_max,
-        /// Share of GPU time that checkpoint writes could have cost jobs that send over the same links; `None`: no writes were simulated.
-        /// Its column follows the next one.
+        /// Value of the column of that name, which follows the next one.
         pub beside_writes_share: Option<f64>,
-        /// Sequences on which models were trained, over the simulated time.
-        pub samples_per_s: Option<f64> => samples_per_s [beside_writes_share: Option<f64> = |cluster| cluster.beside_writes_share],
+        /// Sequences a second on which models were trained by work that counts. Empty where no job is of a class that trains one.
+        pub samples_per_s: Option<f64> => samples_per_s see "how-to/clusters-of-models.md" [
+            /// The most that iterations could have lost by writes of others' checkpoints, as a share of GPU time. It is in no other column.
+            /// Empty without `checkpoint.writes_share`, or if nothing was written.
+            beside_writes_share see "how-to/speeds-beside-others.md#writes-of-checkpoints": Option<f64> = |cluster| cluster.beside_writes_share,
+        ],
     }
 }
 
@@ -248,62 +322,97 @@ record! {
     /// Results of inference. Shares are of the time of all stages of all instances.
     #[derive(Eq)]
     pub struct ServingRecord (part of ExperimentRecord: |record| record.serving.as_deref()) {
+        /// Number of requests that arrived.
         pub requests: u64 => requests,
+        /// Number of requests that were answered.
         pub requests_done: u64 => requests_done,
-        /// Time to the first token of a request.
+        /// Times to the first token of a request.
         pub ttft: TimeStats [
+            /// Mean time from arrival to the end of the step with the first token.
             ttft_mean_ns: Option<Ps> = |serving| serving.ttft.mean,
+            /// Median of the times to the first token.
             ttft_p50_ns: Option<Ps> = |serving| serving.ttft.p50,
+            /// 99th percentile of the times to the first token.
             ttft_p99_ns: Option<Ps> = |serving| serving.ttft.p99,
         ],
-        /// Time of each further token of a request.
+        /// Times of each further token of a request.
         pub tpot: TimeStats [
+            /// Mean time per output token: from the first to the last token, over the tokens after the first. Answers of one token have none.
             tpot_mean_ns: Option<Ps> = |serving| serving.tpot.mean,
+            /// Median of the times per output token.
             tpot_p50_ns: Option<Ps> = |serving| serving.tpot.p50,
+            /// 99th percentile of the times per output token.
             tpot_p99_ns: Option<Ps> = |serving| serving.tpot.p99,
         ],
-        /// Time from a request's arrival to its last token.
+        /// Times from a request's arrival to its last token.
         pub e2e: TimeStats [
+            /// Mean time from arrival to the last token.
             e2e_mean_ns: Option<Ps> = |serving| serving.e2e.mean,
+            /// Median of the times to the last token.
             e2e_p50_ns: Option<Ps> = |serving| serving.e2e.p50,
+            /// 99th percentile of the times to the last token.
             e2e_p99_ns: Option<Ps> = |serving| serving.e2e.p99,
         ],
         /// Times from arrival to the first step.
         pub queue: TimeStats [
+            /// Mean time from arrival to the begin of the first step.
             queue_mean_ns: Option<Ps> = |serving| serving.queue.mean,
+            /// Median of the times to the first step.
             queue_p50_ns: Option<Ps> = |serving| serving.queue.p50,
+            /// 99th percentile of the times to the first step.
             queue_p99_ns: Option<Ps> = |serving| serving.queue.p99,
         ],
         /// Times from the first token to keys and values on the ranks that decode.
         pub kv_transfer: TimeStats [
+            /// Disaggregated: mean time from the first token until keys and values are on all ranks that decode, waiting for room there included.
             kv_transfer_mean_ns: Option<Ps> = |serving| serving.kv_transfer.mean,
+            /// Disaggregated: median of the times until keys and values are on all ranks that decode.
             kv_transfer_p50_ns: Option<Ps> = |serving| serving.kv_transfer.p50,
+            /// Disaggregated: 99th percentile of the times until keys and values are on all ranks that decode.
             kv_transfer_p99_ns: Option<Ps> = |serving| serving.kv_transfer.p99,
         ],
+        /// Bytes of keys and values that were sent to ranks that decode.
         pub kv_transfer_bytes: u64 => kv_transfer_bytes,
+        /// Answered requests a second.
         pub requests_per_s: Micro => requests_per_s,
+        /// Tokens of answered requests a second.
         pub output_tokens_per_s: Micro => output_tokens_per_s,
-        /// Requests per second that met both bounds.
+        /// Requests a second that keep `workload.ttft_bound_ms` and `workload.tpot_bound_ms`, over the time from the first to the last arrival.
+        /// If all arrive at once, that time goes to the last token.
         pub goodput_rps: Micro => goodput_rps,
+        /// Share of all requests that keep both bounds of `goodput_rps`.
         pub within_bounds: Micro => within_bounds,
+        /// Number of steps. One of several instances that step together counts once.
         pub steps: u64 => steps,
+        /// Mean number of sequences in a step.
         pub sequences_per_step: Micro => sequences_per_step,
-        /// Capacity of one instance of the pool that decodes.
+        /// Tokens that one instance has memory for, disaggregated one that decodes.
         pub kv_capacity_tokens: u64 => kv_capacity_tokens,
+        /// Share of `kv_capacity_tokens` that is reserved, as the mean over instances and time.
         pub kv_use_mean: Micro => kv_use_mean,
+        /// Largest share of `kv_capacity_tokens` that one instance has reserved.
         pub kv_use_peak: Micro => kv_use_peak,
-        /// Share of the instances' time in which the first of a queue waits only for memory.
+        /// Share of the instances' time in which the first of a queue waits for memory alone.
         pub kv_blocked_share: Micro => kv_blocked_share,
+        /// Share of the stages' time in kernels that are bound by arithmetic.
         pub compute_bound_share: Micro => compute_bound_share,
+        /// Share of the stages' time in kernels that are bound by memory bandwidth.
         pub memory_bound_share: Micro => memory_bound_share,
+        /// Share of the stages' time in launches and `workload.step_overhead_us`.
         pub launch_share: Micro => launch_share,
+        /// Share of the stages' time in the rest of steps: collectives, messages, waiting for others.
         pub network_share: Micro => network_share,
+        /// Share of the stages' time between steps.
         pub unused_share: Micro => unused_share,
+        /// What limits: `memory for keys and values` if more than half of the time somebody waits for it alone, else `load` if more than half is unused.
+        /// Else the largest of `compute`, `memory bandwidth`, `kernel launches` and `network`. Disaggregated, of each pool.
         pub limited_by: String => limited_by,
-        /// Error of latencies and what it rests on, as a sentence, or `not validated`; `None`: nothing is stated. `validated_error` is of throughput.
+        /// How far latencies (`ttft_*`, `tpot_*`, `e2e_*`, `queue_*`) were off measured machines, as a sentence, or `not validated`.
+        /// `validated_error` and the columns beside it are then of throughput.
         pub validated_latency_error: Option<String> => validated_latency_error,
-        /// Mean of the absolute relative errors of latencies, widened; then their 90th percentile.
+        /// Mean of the absolute relative errors of latencies, as `validated_mean_error`.
         pub validated_latency_mean: Option<Micro> => validated_latency_mean_error,
+        /// 90th percentile of the absolute relative errors of latencies, as `validated_p90_error`.
         pub validated_latency_p90: Option<Micro> => validated_latency_p90_error,
     }
 }

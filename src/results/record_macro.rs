@@ -16,6 +16,21 @@ pub struct FileColumn<Row: 'static> {
     pub required: bool,
     /// Returns its value in a row.
     pub cell: fn(&Row) -> Cell,
+    /// Its line in the reference.
+    pub line: ColumnLine,
+}
+
+/// What the reference says of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ColumnLine {
+    /// Heading of the column.
+    pub name: &'static str,
+    /// Unit of its values if they are times; else what they are, in words.
+    pub values: &'static str,
+    /// What it says of a row, as sentences.
+    pub text: &'static str,
+    /// Page below `docs` that has more about it, with a heading: `how-to/monitor.md#an-example`.
+    pub see: Option<&'static str>,
 }
 
 /// What [`record`] gives beside a struct, its columns and [`super::bytes::Code`].
@@ -38,6 +53,9 @@ pub(crate) trait Declared: Sized {
 /// | `[name: Type = \|record\| ...]` | columns that are computed; they follow its own |
 /// | none of these | no column: only the journal has it |
 ///
+/// A doc comment stands before each field and each computed column. That of a column is its text in the reference: it calls an absent value empty, and names
+/// units, except those of times, which follow from the type. `name see "page#heading"` adds a link to that page of `docs`.
+///
 /// The columns of a `(part of Row: |row| ...)` are columns of that record's file, and empty in rows without the part.
 macro_rules! record {
     ($(#[$meta:meta])* pub struct $name:ident { $($fields:tt)* }) => {
@@ -48,31 +66,56 @@ macro_rules! record {
     };
     (@declare $is_row:literal, $row:ident, $part:expr; $(#[$meta:meta])* $name:ident {
         $(
-            $(#[$field_meta:meta])*
+            $(#[doc = $text:literal])+
             pub $field:ident: $type:ty
-            $(=> $column:ident $(or $default:ident)?)?
-            $([$($computed:ident: $shown:ty = $value:expr),+ $(,)?])?
+            $(=> $column:ident $(see $page:literal)? $(or $default:ident)?)?
+            $([$(
+                $(#[doc = $computed_text:literal])+
+                $computed:ident $(see $computed_page:literal)?: $shown:ty = $value:expr
+            ),+ $(,)?])?
         ),+ $(,)?
     }) => {
         $(#[$meta])*
         #[derive(Clone, Debug, Default, PartialEq)]
         pub struct $name {
             $(
-                $(#[$field_meta])*
-                $(#[doc = concat!("Column `", stringify!($column), "` of its file.")])?
+                $(#[doc = $text])+
+                $(
+                    #[doc = concat!(" Column `", stringify!($column), "` of its file.")]
+                    $(#[doc = concat!(" `docs/", $page, "` has more.")])?
+                )?
+                $($(
+                    #[doc = concat!("\n\n Column `", stringify!($computed), "` of its file:", $($computed_text),+)]
+                    $(#[doc = concat!(" `docs/", $computed_page, "` has more.")])?
+                )+)?
                 pub $field: $type,
             )+
         }
 
         impl $name {
             /// Its columns, in order.
-            pub const COLUMNS: &'static [$crate::record_macro::FileColumn<$row>] = &[$(
-                $($crate::record_macro::record!(@column $is_row, $row, $name, $part; $column: $type, |own| $crate::record_macro::Shown::cell(&own.$field)),)?
-                $($($crate::record_macro::record!(@column $is_row, $row, $name, $part; $computed: $shown, |own| {
-                    let value: fn(&$name) -> $shown = $value;
-                    $crate::record_macro::Shown::cell(&value(own))
-                }),)+)?
-            )+];
+            pub const COLUMNS: &'static [$crate::record_macro::FileColumn<$row>] = {
+                // Not every field has a column, and not every record.
+                #[allow(dead_code)]
+                struct Texts {
+                    $($field: &'static str,)+
+                }
+                #[allow(dead_code)]
+                const TEXTS: Texts = Texts { $($field: concat!($($text),+),)+ };
+                &[$(
+                    $($crate::record_macro::record!(
+                        @column $is_row, $row, $name, $part; $column: $type, TEXTS.$field, [$($page)?],
+                        |own| $crate::record_macro::Shown::cell(&own.$field)
+                    ),)?
+                    $($($crate::record_macro::record!(
+                        @column $is_row, $row, $name, $part; $computed: $shown, concat!($($computed_text),+), [$($computed_page)?],
+                        |own| {
+                            let value: fn(&$name) -> $shown = $value;
+                            $crate::record_macro::Shown::cell(&value(own))
+                        }
+                    ),)+)?
+                )+]
+            };
         }
 
         impl $crate::record_macro::Declared for $name {
@@ -98,7 +141,7 @@ macro_rules! record {
             }
         }
     };
-    (@column $is_row:literal, $row:ident, $name:ident, $part:expr; $column:ident: $type:ty, $cell:expr) => {
+    (@column $is_row:literal, $row:ident, $name:ident, $part:expr; $column:ident: $type:ty, $text:expr, [$($page:literal)?], $cell:expr) => {
         $crate::record_macro::FileColumn {
             name: stringify!($column),
             kind: <$type as $crate::record_macro::Shown>::KIND,
@@ -108,7 +151,19 @@ macro_rules! record {
                 let cell: fn(&$name) -> $crate::value::Cell = $cell;
                 part(row).map_or($crate::value::Cell::Empty, cell)
             },
+            line: $crate::record_macro::ColumnLine {
+                name: stringify!($column),
+                values: <$type as $crate::record_macro::Shown>::VALUES,
+                text: $text.trim_ascii(),
+                see: $crate::record_macro::record!(@see $($page)?),
+            },
         }
+    };
+    (@see) => {
+        None
+    };
+    (@see $page:literal) => {
+        Some($page)
     };
     (@read $row:ident, $type:ty) => {
         <$type>::default()
@@ -128,6 +183,8 @@ pub(crate) use record;
 /// A type that a column can show.
 pub(crate) trait Shown: Sized {
     const KIND: ColumnKind;
+    /// Unit of the values if they are times; else what they are, in words.
+    const VALUES: &'static str;
     /// Whether there always is a value.
     const IS_REQUIRED: bool = true;
 
@@ -138,9 +195,10 @@ pub(crate) trait Shown: Sized {
 }
 
 macro_rules! shown {
-    ($($type:ty: $kind:ident, $want:literal, $read:expr;)*) => {
+    ($($type:ty: $kind:ident, $values:literal, $want:literal, $read:expr;)*) => {
         $(impl Shown for $type {
             const KIND: ColumnKind = ColumnKind::$kind;
+            const VALUES: &'static str = $values;
             fn cell(&self) -> Cell {
                 Cell::from(*self)
             }
@@ -152,18 +210,19 @@ macro_rules! shown {
     };
 }
 shown! {
-    i64: Int, "a whole number", |text| text.parse().ok();
-    u32: Unsigned, "a whole number of 0 or more", |text| text.parse().ok();
-    u64: Unsigned, "a whole number of 0 or more", |text| text.parse().ok();
-    f64: Real, "a number", |text| text.parse().ok().filter(|v: &f64| v.is_finite());
-    bool: Flag, "true or false", |text| text.parse().ok();
-    Ps: Real, "nanoseconds with up to three decimals", |text| scaled(text, 3).map(Ps);
-    Micro: Real, "a number with up to six decimals", |text| scaled(text, 6).map(Micro);
-    Ms: Real, "seconds with up to three decimals", |text| scaled(text, 3).map(Ms);
+    i64: Int, "whole number", "a whole number", |text| text.parse().ok();
+    u32: Unsigned, "whole number", "a whole number of 0 or more", |text| text.parse().ok();
+    u64: Unsigned, "whole number", "a whole number of 0 or more", |text| text.parse().ok();
+    f64: Real, "number", "a number", |text| text.parse().ok().filter(|v: &f64| v.is_finite());
+    bool: Flag, "true or false", "true or false", |text| text.parse().ok();
+    Ps: Real, "ns", "nanoseconds with up to three decimals", |text| scaled(text, 3).map(Ps);
+    Micro: Real, "number", "a number with up to six decimals", |text| scaled(text, 6).map(Micro);
+    Ms: Real, "s", "seconds with up to three decimals", |text| scaled(text, 3).map(Ms);
 }
 
 impl Shown for String {
     const KIND: ColumnKind = ColumnKind::Text;
+    const VALUES: &'static str = "text";
     fn cell(&self) -> Cell {
         Cell::from(self.as_str())
     }
@@ -175,6 +234,7 @@ impl Shown for String {
 /// A name that many rows share.
 impl Shown for Arc<str> {
     const KIND: ColumnKind = ColumnKind::Text;
+    const VALUES: &'static str = "text";
     fn cell(&self) -> Cell {
         Cell::from(&**self)
     }
@@ -185,6 +245,7 @@ impl Shown for Arc<str> {
 
 impl<T: Shown> Shown for Option<T> {
     const KIND: ColumnKind = T::KIND;
+    const VALUES: &'static str = T::VALUES;
     const IS_REQUIRED: bool = false;
     fn cell(&self) -> Cell {
         self.as_ref().map_or(Cell::Empty, T::cell)
@@ -238,9 +299,17 @@ mod tests {
     record! {
         /// A record of each kind of field.
         pub struct EachKind {
+            /// Number of a flow.
             pub flow: u64 => flow_id,
-            pub share: f64 => share or default,
-            pub time: Option<Ps> => time_ns [twice: u64 = |sample| 2 * sample.flow],
+            /// Share of a rate.
+            pub share: f64 => share see "glossary.md" or default,
+            /// Time of something
+            /// that happened.
+            pub time: Option<Ps> => time_ns [
+                /// Twice the number.
+                twice see "tutorial.md#first": u64 = |sample| 2 * sample.flow,
+            ],
+            /// What only the journal has.
             pub hidden: u8,
         }
     }
@@ -265,6 +334,21 @@ mod tests {
         let sample = EachKind { flow: 3, share: 0.5, ..EachKind::default() };
         let cells: Vec<Cell> = EachKind::COLUMNS.iter().map(|c| (c.cell)(&sample)).collect();
         assert_eq!(cells, [Cell::Unsigned(3), Cell::Real(0.5), Cell::Empty, Cell::Unsigned(6)]);
+    }
+
+    #[test]
+    fn doc_comments_are_the_lines_of_the_reference() {
+        let line = |name, values, text, see| ColumnLine { name, values, text, see };
+        let lines: Vec<ColumnLine> = EachKind::COLUMNS.iter().map(|column| column.line).collect();
+        assert_eq!(
+            lines,
+            [
+                line("flow_id", "whole number", "Number of a flow.", None),
+                line("share", "number", "Share of a rate.", Some("glossary.md")),
+                line("time_ns", "ns", "Time of something that happened.", None),
+                line("twice", "whole number", "Twice the number.", Some("tutorial.md#first")),
+            ]
+        );
     }
 
     #[test]

@@ -11,22 +11,28 @@ record! {
     /// One row of `series_links.csv`: one direction of one link at a sample time. Counts are since the sample time before.
     #[derive(Eq)]
     pub struct LinkSampleRecord {
+        /// The sample time.
         pub time: Ps => time_ns,
-        /// Time from one sample time to the next.
+        /// Time since the sample time before, the same in all rows of an experiment.
         pub interval: Ps => interval_ns,
-        /// Name of the link, as in `links.csv`.
+        /// Name of the direction, as in `links.csv`.
         pub link: Arc<str> => link,
-        /// Bytes in the queue before the link.
+        /// Bytes in the queue before it, at that time.
         pub queue_bytes: u64 => queue_bytes,
-        /// Wire bytes put on the link, pause frames included.
-        pub tx_bytes: u64 => tx_bytes [throughput_gbps: Micro = |sample| gbps(sample.tx_bytes, sample.interval)],
+        /// Bytes sent since the sample time before, pause frames included. A packet counts when it begins.
+        pub tx_bytes: u64 => tx_bytes [
+            /// Rate of `tx_bytes` in Gb/s. It may be above that of the link by part of a packet.
+            throughput_gbps: Micro = |sample| gbps(sample.tx_bytes, sample.interval),
+        ],
+        /// Number of marks since the sample time before.
         pub ecn_marks: u64 => ecn_marks,
-        /// Pause frames that arrived.
+        /// Number of pause frames that its sender received since the sample time before.
         pub pfc_pauses: u64 => pfc_pauses,
-        /// Whether the receiver has paused the sender.
+        /// Whether its sender is paused at that time.
         pub paused: bool => paused,
+        /// Number of packets dropped since the sample time before.
         pub drops: u64 => drops,
-        /// Time for which the sender was paused since the row before of this link; `None` in rows of earlier builds.
+        /// Time for which its sender was paused since the row before of this link. Builds before it leave it out.
         pub paused_time: Option<Ps> => pfc_paused_ns,
     }
 }
@@ -35,23 +41,27 @@ record! {
     /// One row of `series_flows.csv`: a flow, or a queue pair of a job, at a sample time.
     #[derive(Eq)]
     pub struct FlowSampleRecord {
+        /// The sample time.
         pub time: Ps => time_ns,
-        /// Time from one sample time to the next.
+        /// Time since the sample time before, the same in all rows of an experiment.
         pub interval: Ps => interval_ns,
-        /// Number of the flow, as in `rtt.csv`.
+        /// Number of the flow; of collectives and programs the queue pair, as in `rtt.csv`.
         pub flow_id: u32 => flow_id,
         /// Name of the NIC that sends.
         pub source: Arc<str> => source,
         /// Name of the NIC that receives.
         pub target: Arc<str> => target,
-        /// Rate in force, in Gb/s.
+        /// Rate in force after the last event of the flow, in Gb/s.
         pub rate_gbps: Micro => rate_gbps,
-        /// Window in force; `None`: there is none.
+        /// Bytes of the window in force after the last event of the flow; empty where there is none.
         pub window_bytes: Option<u64> => window_bytes,
-        /// Bytes sent and not acknowledged.
+        /// Bytes that are sent and not acknowledged.
         pub outstanding_bytes: u64 => outstanding_bytes,
         /// Bytes acknowledged since the sample time before.
-        pub acked_bytes: u64 => acked_bytes [goodput_gbps: Micro = |sample| gbps(sample.acked_bytes, sample.interval)],
+        pub acked_bytes: u64 => acked_bytes [
+            /// Rate of `acked_bytes` in Gb/s.
+            goodput_gbps: Micro = |sample| gbps(sample.acked_bytes, sample.interval),
+        ],
     }
 }
 

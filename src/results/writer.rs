@@ -111,7 +111,7 @@ impl ResultWriter {
         let mut files =
             vec![open("results.csv", true, csv_rows::header(csv_rows::results_header(&axes, outputs.columns())))?];
         for file in csv_rows::COMPANIONS {
-            files.push(open(file.name, (file.is_wanted)(&outputs), csv_rows::header((file.columns)(&outputs)))?);
+            files.push(open(file.name, (file.is_wanted)(&outputs), file.header(&outputs))?);
         }
         files.push(None);
         // These are created again later; until then, those of an earlier run would not match the other files.

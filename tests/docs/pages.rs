@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 /// Words that a page may have, counted as `wc -w` does.
 const LONGEST_PAGES: &[(&str, usize)] = &[("README.md", 1400), ("ARCHITECTURE.md", 1500)];
 /// Words of a sentence at most, and on average over a page.
-const SENTENCE: usize = 30;
+pub const SENTENCE: usize = 30;
 const MEAN_SENTENCE: f64 = 18.0;
 /// Words of a paragraph at most.
 const PARAGRAPH: usize = 120;
@@ -92,7 +92,7 @@ fn links(line: &str) -> Vec<String> {
 }
 
 /// A heading's anchor, as GitHub makes it.
-fn anchor(heading: &str) -> String {
+pub fn anchor(heading: &str) -> String {
     let text = heading.trim_start_matches('#').trim().to_lowercase();
     let kept = text.chars().filter(|c| c.is_alphanumeric() || matches!(c, ' ' | '-' | '_'));
     kept.map(|c| if c == ' ' { '-' } else { c }).collect()
@@ -221,7 +221,7 @@ fn plain(paragraph: &str) -> String {
 }
 
 /// Sentences end at a full stop, question mark or exclamation mark before a space and a capital, digit or code.
-fn sentences(paragraph: &str) -> Vec<String> {
+pub fn sentences(paragraph: &str) -> Vec<String> {
     let text = plain(paragraph);
     let words: Vec<&str> = text.split_whitespace().collect();
     let mut found: Vec<Vec<&str>> = vec![Vec::new()];
@@ -236,7 +236,8 @@ fn sentences(paragraph: &str) -> Vec<String> {
     found.into_iter().filter(|s| !s.is_empty()).map(|s| s.join(" ")).collect()
 }
 
-fn words(text: &str) -> usize {
+/// Number of words in a text.
+pub fn words(text: &str) -> usize {
     text.split_whitespace().filter(|w| w.contains(char::is_alphanumeric)).count()
 }
 

@@ -15,4 +15,4 @@ pub use limit::{SearchLimit, WithinLimits, record_within, within};
 pub use objective::{Objective, ObjectiveError};
 pub use reduce::coarser;
 pub use search::{Budget, CandidateFindings, CandidateValues, Evaluate, Fate, SearchLevel, search};
-pub use table::table;
+pub use table::{EXP_ID_COLUMN, FATE_COLUMNS, LEVEL_COLUMNS, table};

@@ -33,7 +33,7 @@ pub fn write(dir: &Path, axes: &[Axis], experiments: &[Finished], sweep: &str) {
     });
     let outputs = Outputs::default();
     for companion in csv_rows::COMPANIONS {
-        file(companion.name, csv_rows::header((companion.columns)(&outputs)), &|f| (companion.text)(&outputs, f));
+        file(companion.name, companion.header(&outputs), &|f| (companion.text)(&outputs, f));
     }
     let records: Vec<_> = experiments.iter().map(|f| f.record.clone()).collect();
     parquet_file::write(fs::File::create(dir.join("results.parquet")).unwrap(), axes, sets, &records).unwrap();
