@@ -32,7 +32,7 @@ record! {
         pub paused: bool => paused,
         /// Number of packets dropped since the sample time before.
         pub drops: u64 => drops,
-        /// Time for which its sender was paused since the row before of this link. Builds before it leave it out.
+        /// Time for which its sender was paused since the row before of this link. Empty in folders of earlier versions.
         pub paused_time: Option<Ps> => pfc_paused_ns,
     }
 }
