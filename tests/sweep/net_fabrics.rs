@@ -1,6 +1,6 @@
 //! Generated fabrics of segments, planes, groups and dimensions: counts, distances, halves and paths as their formulas say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -226,21 +226,86 @@ fn a_dragonfly_plus_has_leaves_and_spines_in_groups() {
     assert!(net.names().contains(&"group16.spine3".to_string()));
 }
 
+/// The prime powers from 3 to 32: what slim flies are made of.
+const PRIME_POWERS: [u32; 17] = [3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 23, 25, 27, 29, 31, 32];
+
+/// Links of a router of a slim fly, by the paper: q is 4 w + d.
+fn slim_fly_degree(q: u32) -> usize {
+    let d = [0, 1, 2, -1][q as usize % 4];
+    ((3 * q as i32 - d) / 2) as usize
+}
+
 #[test]
 fn slim_flies_have_diameter_two() {
-    // Routers and links of each by the paper: q = 5 is the Hoffman-Singleton graph, of 50 routers with 7 links.
-    for (q, degree) in [(3u32, 5usize), (5, 7), (7, 11), (11, 17), (13, 19), (17, 25), (19, 29)] {
+    for q in PRIME_POWERS {
         let routers = 2 * q * q;
-        let hosts = routers * degree.div_ceil(2) as u32;
-        let net = SlimFly { q, hosts_per_router: 0 }.build(&flat(hosts)).unwrap();
-        assert_eq!(net.nodes.len() as u32, hosts + routers);
-        assert_eq!(degrees(&net), BTreeMap::from([(degree, routers as usize)]), "q = {q}");
-        assert_eq!(distances(&net).diameter, 4, "q = {q}: two links between routers, and the hosts' own");
+        let net = SlimFly { q, hosts_per_router: 1 }.build(&flat(routers)).unwrap();
+        assert_eq!(net.nodes.len() as u32, 2 * routers, "q = {q}: a host each");
+        assert_eq!(degrees(&net), BTreeMap::from([(slim_fly_degree(q), routers as usize)]), "q = {q}");
+        let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); routers as usize];
+        for link in net.links.iter().filter(|l| l.a >= routers) {
+            let (a, b) = (link.a - routers, link.b - routers);
+            assert!(a != b && !neighbours[a as usize].contains(&b), "q = {q}: no two routers have two links");
+            neighbours[a as usize].push(b);
+            neighbours[b as usize].push(a);
+        }
+        for router in 0..routers {
+            let mut steps = vec![u32::MAX; routers as usize];
+            steps[router as usize] = 0;
+            let mut queue = VecDeque::from([router]);
+            while let Some(near) = queue.pop_front() {
+                for &far in &neighbours[near as usize] {
+                    if steps[far as usize] == u32::MAX {
+                        steps[far as usize] = steps[near as usize] + 1;
+                        queue.push_back(far);
+                    }
+                }
+            }
+            assert_eq!(steps.iter().max(), Some(&2), "q = {q}, from router {router}");
+        }
     }
-    assert_eq!(SlimFly::default().build(&flat(200)).unwrap().nodes.len(), 250, "200 hosts need q = 5");
-    for (q, problem) in [(4, "a prime"), (9, "a prime"), (3, "q = 5 holds 200"), (2, "a prime")] {
+    // Half of its links, rounded up, are the hosts of a router: q = 5 is the Hoffman-Singleton graph, of 50 routers with 7 links.
+    for (hosts, q) in [(54u32, 3u32), (55, 4), (96, 4), (97, 5), (200, 5), (768, 8), (769, 9), (23_750, 25)] {
+        let nodes = SlimFly::default().build(&flat(hosts)).unwrap().nodes.len() as u32;
+        assert_eq!(nodes, hosts + 2 * q * q, "{hosts} hosts need q = {q}");
+    }
+    for (q, problem) in [(6, "a power of a prime"), (15, "a power of a prime"), (3, "q = 5 holds 200"), (2, "power")] {
         let message = SlimFly { q, hosts_per_router: 0 }.build(&flat(100)).unwrap_err().to_string();
         assert!(message.starts_with(&format!("topology.q = {q}")) && message.contains(problem), "{message}");
+    }
+}
+
+/// For primes the field is the numbers modulo q, so the graph follows from the least primitive root by arithmetic alone.
+#[test]
+fn slim_flies_of_primes_follow_from_numbers_modulo_the_prime() {
+    for q in [3u32, 5, 7, 11, 13, 17, 19, 23, 29, 31] {
+        let order = |root: u32| {
+            1 + std::iter::successors(Some(root), |x| Some(x * root % q)).position(|x| x == 1).unwrap() as u32
+        };
+        let root = (2..q).find(|&root| order(root) == q - 1).unwrap();
+        let power = |e: u32| (0..e % (q - 1)).fold(1, |x, _| x * root % q);
+        let w = q.div_ceil(4);
+        let exponents: [Vec<u32>; 2] = if q % 4 == 1 {
+            [(0..q - 1).step_by(2).collect(), (1..q - 1).step_by(2).collect()]
+        } else {
+            [
+                (0..w).map(|i| 2 * i).chain((0..w).map(|i| 2 * w - 1 + 2 * i)).collect(),
+                (0..w).map(|i| 2 * i + 1).chain((0..w).map(|i| 2 * w + 2 * i)).collect(),
+            ]
+        };
+        let routers = 2 * q * q;
+        let router = |half: u32, x: u32, y: u32| routers + (half * q + x) * q + y;
+        let mut expected = Vec::new();
+        for (half, x, y) in (0..routers).map(|i| (i / (q * q), i / q % q, i % q)) {
+            let sums = exponents[half as usize].iter().map(|&e| (y + power(e)) % q).filter(|&far| far > y);
+            expected.extend(sums.map(|far| (router(half, x, y), router(half, x, far))));
+            if half == 0 {
+                expected.extend((0..q).map(|m| (router(0, x, y), router(1, m, (y + q * q - m * x) % q))));
+            }
+        }
+        let net = SlimFly { q, hosts_per_router: 1 }.build(&flat(routers)).unwrap();
+        let built: Vec<(u32, u32)> = net.links.iter().skip(routers as usize).map(|l| (l.a, l.b)).collect();
+        assert_eq!(built, expected, "q = {q}");
     }
 }
 

@@ -81,7 +81,7 @@ macro_rules! for_each_key {
             GlobalGbps "topology.global_gbps" LINK_GBPS, D::Derived(derive::global_gbps, "uplink_gbps"), dragonflies, "rate of links between groups";
             GlobalDelayNs "topology.global_delay_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::global_delay_ns, "uplink_delay_ns"), dragonflies,
                 "propagation delay of a link between groups, one way";
-            SlimFlyQ "topology.q" int(0, 251), D::Int(0), |v| topology(v, "slim-fly"), "prime that decides the size of a slim fly, 2 q^2 routers; 0: the least that fits the GPUs";
+            SlimFlyQ "topology.q" int(0, 256), D::Int(0), |v| topology(v, "slim-fly"), "prime or power of a prime that decides the size of a slim fly, 2 q^2 routers; 0: the least that fits the GPUs";
             Dims "topology.dims" KeyKind::TextOrList, D::None("chosen, nearly cubic"), grid, "switches along each dimension: \"8x8x4\" or [8, 8, 4]";
             DimGbps "topology.dim_gbps" KeyKind::TextOrList, D::None("uplink_gbps"), grid, "rate of links along each dimension: \"800x800x400\"";
             Sites "topology.sites" int(1, 64), D::Int(1), generated, "clusters of this shape, each with an equal share of the GPUs, joined by long links";

@@ -9,6 +9,7 @@ mod clos;
 mod dragonfly;
 mod fabric;
 mod fat_tree;
+mod galois;
 mod grid;
 mod rail;
 mod segments;
