@@ -8,8 +8,8 @@ use hyperfold_base::units::{BPS_PER_GBPS, PS_PER_NS, PS_PER_US};
 use hyperfold_network::routing::{Distances, Ecmp, FlowKey, Router, RoutingPolicy};
 use hyperfold_network::topology::{
     BCube, Clos, Dragonfly, DragonflyPlus, Fabric, FabricShape, FatTree, GridFabric, GridLinks, Network, NodeKind,
-    NvLink, RailOnly, RailOptimized, Segments, Sites, SlimFly, TopologyFormat, bisection_bps, parse_infragraph,
-    parse_simai, read_topology, to_infragraph, to_ns3, to_simai,
+    NvLink, RailOnly, RailOptimized, SegmentPods, Segments, Sites, SlimFly, TopologyFormat, bisection_bps,
+    parse_infragraph, parse_simai, read_topology, to_infragraph, to_ns3, to_simai,
 };
 
 /// One host a server, 100 Gb/s everywhere.
@@ -114,6 +114,7 @@ fn segments_are_those_of_simais_generator() {
             planes,
             spines,
             oversubscription: 1000,
+            pods: None,
         })
     };
     let cases = [
@@ -139,19 +140,22 @@ fn segments_are_those_of_simais_generator() {
 
 #[test]
 fn a_port_stays_in_its_plane() {
-    let hpn = Segments { servers_per_segment: 4, by_rail: true, planes: 2, spines: 3, oversubscription: 1000 };
+    let hpn =
+        Segments { servers_per_segment: 4, by_rail: true, planes: 2, spines: 3, oversubscription: 1000, pods: None };
+    let joined = Segments { pods: Some(pods_of(2, 0, 0)), servers_per_segment: 2, ..hpn };
     let planes = Clos { planes: 4, hosts_per_leaf: 4, spines: 2, ..Clos::default() };
     let three = Clos { planes: 2, tiers: 3, hosts_per_leaf: 4, spines: 2, pods: 3, ..Clos::default() };
     for (net, ports) in [
         (hpn.build(&simai(64, 2, 400)).unwrap(), 2),
+        (joined.build(&simai(64, 2, 400)).unwrap(), 2),
         (planes.build(&simai(64, 4, 400)).unwrap(), 4),
         (three.build(&simai(64, 2, 400)).unwrap(), 2),
     ] {
         let (names, router) = (net.names(), Router::new(&net));
         let plane_of = |node: u32| {
             let name = &names[node as usize];
-            match name.strip_prefix("plane") {
-                Some(rest) => rest.split('.').next().unwrap().to_string(),
+            match name.split_once("plane") {
+                Some((_, rest)) => rest.split('.').next().unwrap().to_string(),
                 None => name.rsplit("tor").next().unwrap().to_string(),
             }
         };
@@ -169,6 +173,130 @@ fn a_port_stays_in_its_plane() {
         assert_eq!(distances(&net).unreached_pairs, 0);
         assert!(Router::new(&net).waiting_ring().is_none());
     }
+}
+
+/// Pods of HPN: up to 15 segments, 15 to 1 above the aggregation switches where `cores` is 0.
+fn pods_of(segments_per_pod: u32, pods: u32, cores: u32) -> SegmentPods {
+    SegmentPods { pods, segments_per_pod, cores, oversubscription: 15_000 }
+}
+
+/// How many switches have names with this word in them.
+fn n_named(net: &Network, word: &str) -> usize {
+    net.names().iter().filter(|name| name.contains(word)).count()
+}
+
+/// Numbers of links by their rate and delay.
+fn kinds_of_links(net: &Network) -> BTreeMap<(u64, u64), usize> {
+    let mut kinds = BTreeMap::new();
+    net.links.iter().for_each(|link| *kinds.entry((link.rate_bps, link.delay_ps)).or_default() += 1);
+    kinds
+}
+
+#[test]
+fn cores_join_pods_of_segments() {
+    // Two whole pods of HPN 7.0: 30 segments of 1,024 GPUs. A leaf has 128 ports of 200 Gb/s and 60 links of 400 upward, an aggregation switch 120 down and 8 up.
+    let bps = 400 * BPS_PER_GBPS;
+    let (up, core) = (2 * PS_PER_US, 5 * PS_PER_US);
+    let fabric = |gpus| Fabric { uplink_delay_ps: up, core_delay_ps: core, core_bps: bps, ..simai(gpus, 2, 400) };
+    let hpn = Segments {
+        servers_per_segment: 128,
+        by_rail: true,
+        planes: 2,
+        spines: 60,
+        oversubscription: 1000,
+        pods: Some(pods_of(15, 0, 0)),
+    };
+    let net = hpn.build(&fabric(30_720)).unwrap();
+    let (leaves, aggs) = (30 * 8 * 2, 2 * 2 * 60);
+    assert_eq!((n_named(&net, "tor"), n_named(&net, "agg"), n_named(&net, "core")), (leaves, aggs, 2 * 60 * 8));
+    assert_eq!(
+        kinds_of_links(&net),
+        BTreeMap::from([
+            ((200 * BPS_PER_GBPS, 500 * PS_PER_NS), 30_720 * 2),
+            ((bps, up), leaves * 60),
+            ((bps, core), aggs * 8)
+        ])
+    );
+    let tiers = net.tiers();
+    let in_tier = |tier: u32| tiers.iter().filter(|&&t| t == tier).count();
+    assert_eq!([1, 2, 3].map(in_tier), [leaves, aggs, 2 * 60 * 8], "leaves, aggregation switches, cores");
+    // The halves are the pods, whose aggregation switches have 8 links of 400 Gb/s to cores each.
+    assert_eq!(bisection_bps(&net), 2 * 60 * 8 * bps);
+    for (name, at) in [
+        ("pod0.segment0.rail0.tor0", 0),
+        ("pod1.segment0.rail0.tor0", 15 * 16),
+        ("pod1.segment14.rail7.tor1", leaves - 1),
+        ("pod0.plane1.agg3", leaves + 63),
+        ("pod1.plane0.agg0", leaves + 120),
+        ("plane1.core0", leaves + aggs + 480),
+    ] {
+        assert_eq!(net.names()[30_720 + at], name);
+    }
+
+    // DCN+ without oversubscription: 8 segments of 128 GPUs in pods of 4. Any half of the GPUs reaches the other at the rate of its NICs.
+    let dcn_pods = SegmentPods { oversubscription: 1000, ..pods_of(4, 0, 0) };
+    let dcn = Segments {
+        servers_per_segment: 16,
+        by_rail: false,
+        planes: 1,
+        spines: 0,
+        oversubscription: 1000,
+        pods: Some(dcn_pods),
+    };
+    let net = dcn.build(&fabric(1024)).unwrap();
+    // A leaf has 128 ports of 200 Gb/s, so 64 uplinks; an aggregation switch 8 leaves below, so 8 cores above.
+    assert_eq!((n_named(&net, "tor"), n_named(&net, "agg"), n_named(&net, "core")), (16, 2 * 64, 64 * 8));
+    assert_eq!(bisection_bps(&net), 512 * bps);
+    let d = distances(&net);
+    assert_eq!((d.diameter, d.unreached_pairs), (6, 0), "leaf, aggregation, core, aggregation, leaf");
+    assert_eq!((d.min_paths, d.max_paths), (2, 2 * 2 * 64 * 8), "between pods over every port, leaf and core");
+    assert!(Router::new(&net).waiting_ring().is_none());
+
+    // Pods are equal but for the last one, which may have fewer segments, and the last segment fewer servers.
+    let uneven = Segments { servers_per_segment: 2, spines: 4, pods: Some(pods_of(3, 0, 0)), ..hpn };
+    let net = uneven.build(&fabric(8 * 13)).unwrap();
+    assert_eq!(
+        (n_named(&net, "pod0.segment"), n_named(&net, "pod1.segment"), n_named(&net, "pod2.segment")),
+        (48, 48, 16)
+    );
+    assert_eq!(n_named(&net, "pod2.plane0.agg"), 4);
+    assert_eq!(distances(&net).unreached_pairs, 0);
+    let counted = |pods: SegmentPods| Segments { pods: Some(pods), ..uneven }.build(&fabric(8 * 13)).unwrap();
+    assert_eq!(n_named(&counted(pods_of(3, 2, 0)), "pod1.segment"), 48);
+    assert_eq!(n_named(&counted(pods_of(3, 0, 12)), "core"), 2 * 12, "cores of each plane");
+
+    for (pods, servers, key, problem) in [
+        (pods_of(3, 8, 0), 2, "topology.pods = 8", "there are 7 segments of 2 servers"),
+        (pods_of(3, 1, 0), 2, "topology.pods = 1", "at least 2 pods"),
+        (pods_of(3, 0, 6), 2, "topology.cores = 6", "a multiple of the 4 aggregation switches"),
+        (pods_of(3, 0, 0), 13, "topology.tiers = 3", "one segment of 13 servers"),
+    ] {
+        let shape = Segments { pods: Some(pods), servers_per_segment: servers, ..uneven };
+        let message = shape.build(&fabric(8 * 13)).unwrap_err().to_string();
+        assert!(message.starts_with(key) && message.contains(problem), "{message}");
+    }
+}
+
+/// Without a third tier, names and links are those of one pod, in the order that they always had.
+#[test]
+fn segments_without_pods_are_under_the_same_spines() {
+    let hpn =
+        Segments { servers_per_segment: 4, by_rail: true, planes: 2, spines: 3, oversubscription: 1000, pods: None };
+    let net = hpn.build(&simai(64, 2, 400)).unwrap();
+    let (names, hosts) = (net.names(), 64);
+    let leaf = |segment: u32, rail: u32, tor: u32| hosts + (segment * 8 + rail) * 2 + tor;
+    let spine = |plane: u32, s: u32| hosts + 32 + plane * 3 + s;
+    let mut expected = Vec::new();
+    for host in 0..hosts {
+        expected.extend((0..2).map(|port| (host, leaf(host / 32, host % 8, port))));
+    }
+    for (segment, rail, tor) in (0..32).map(|i| (i / 16, i / 2 % 8, i % 2)) {
+        assert_eq!(names[leaf(segment, rail, tor) as usize], format!("segment{segment}.rail{rail}.tor{tor}"));
+        expected.extend((0..3).map(|s| (leaf(segment, rail, tor), spine(tor, s))));
+    }
+    assert_eq!(net.links.iter().map(|l| (l.a, l.b)).collect::<Vec<_>>(), expected);
+    assert_eq!(names[spine(1, 2) as usize], "plane1.spine2");
+    assert_eq!(net.nodes.len() as u32, spine(1, 2) + 1);
 }
 
 #[test]
@@ -471,6 +599,15 @@ fn networks_are_read_back_from_the_forms_of_others() {
             planes: 1,
             spines: 3,
             oversubscription: 1000,
+            pods: None,
+        }),
+        FabricShape::Segments(Segments {
+            servers_per_segment: 2,
+            by_rail: true,
+            planes: 2,
+            spines: 3,
+            oversubscription: 1000,
+            pods: Some(pods_of(2, 0, 0)),
         }),
     ];
     for shape in shapes {

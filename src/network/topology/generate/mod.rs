@@ -24,7 +24,7 @@ pub use fabric::{Fabric, OversubscriptionMilli};
 pub use fat_tree::FatTree;
 pub use grid::{GridFabric, GridLinks};
 pub use rail::{RailOnly, RailOptimized};
-pub use segments::Segments;
+pub use segments::{SegmentPods, Segments};
 pub use shape::FabricShape;
 pub use sites::Sites;
 pub use slim_fly::SlimFly;
