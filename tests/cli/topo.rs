@@ -71,6 +71,26 @@ fn networks_are_written_and_read_again() {
         };
         assert_eq!(facts(&[form]), facts(&["s.toml", "--exp-id", "2"]), "{form}");
     }
+    let pods = [
+        "--set",
+        "topology.kind=hpn",
+        "--set",
+        "topology.tiers=3",
+        "--set",
+        "topology.servers_per_pod=2",
+        "--set",
+        "cluster.gpus=64",
+    ];
+    for form in ["simai", "infragraph"] {
+        let out = format!("pods-{form}");
+        assert_eq!(export(&[&pods[..], &["--to", form, "--out", &out]].concat()).code, 0);
+        let shown = |args: &[&str]| {
+            let ran = folder.run(&[&["topo", "show"], args].concat());
+            assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
+            ran.stdout.split_once('\n').unwrap().1.to_string()
+        };
+        assert_eq!(shown(&[&out]), shown(&pods), "{form}: all but the kind");
+    }
     let again = export(&["s.toml", "--exp-id", "2", "--to", "ns3", "--out", "ns3"]);
     assert_eq!(again.code, 2);
     assert!(again.stderr.contains("ns3: exists already; name another --out, or give --force"), "{}", again.stderr);

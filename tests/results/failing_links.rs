@@ -261,19 +261,26 @@ fn both_ends_move_where_planes_meet_at_the_nics() {
     }
 }
 
-/// A leaf of four servers fails during an all-reduce whose NICs have two leaves.
+/// A switch fails during an all-reduce whose NICs have two leaves. With three tiers each server is in a pod of its own.
 #[test]
 fn messages_of_collectives_move_with_their_port() {
-    let sweep = |kind: &str, leaf: &str| {
+    let sweep = |topology: &str, switch: &str| {
         format!(
-            "name = \"messages\"\n[base]\ncluster.gpus = 16\ntopology = {{ kind = \"{kind}\", servers_per_pod = 2 }}\n\
+            "name = \"messages\"\n[base]\ncluster.gpus = 16\ntopology = {{ {topology} }}\n\
              workload = {{ kind = \"collective\", op = \"all-reduce\", bytes = 8000000, algorithm = \"ring\" }}\nrouting.reroute_us = 5\n\
              transport.loss_recovery = \"selective\"\noutput.links = true\n[axes]\n\"routing.port_failover\" = [true, false]\n\
-             \"topology.outages\" = [\"\", \"{leaf} down 20us\", \"{leaf} down 20us up 60us\"]\n"
+             \"topology.outages\" = [\"\", \"{switch} down 20us\", \"{switch} down 20us up 60us\"]\n"
         )
     };
-    for (kind, leaf) in [("dcn-plus", "segment0.tor0"), ("hpn", "segment0.rail0.tor0")] {
-        let (folder, said, code) = Folder::with_run(&sweep(kind, leaf));
+    for (kind, switch) in [
+        ("kind = \"dcn-plus\", servers_per_pod = 2", "segment0.tor0"),
+        ("kind = \"hpn\", servers_per_pod = 2", "segment0.rail0.tor0"),
+        ("kind = \"dcn-plus\", servers_per_pod = 1, tiers = 3", "pod0.segment0.tor0"),
+        ("kind = \"hpn\", servers_per_pod = 1, tiers = 3", "pod1.segment0.rail0.tor0"),
+        // The only core of its plane: nothing of this plane leaves a pod without it.
+        ("kind = \"hpn\", servers_per_pod = 1, tiers = 3", "plane0.core0"),
+    ] {
+        let (folder, said, code) = Folder::with_run(&sweep(kind, switch));
         assert_eq!(code, 1, "{said}");
         let (status, time) =
             (folder.column("out/results.csv", "status"), folder.column("out/results.csv", "iteration_time_ns"));

@@ -1,6 +1,6 @@
 //! Generated fabrics of segments, planes, groups and dimensions: counts, distances, halves and paths as their formulas say.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -8,8 +8,8 @@ use hyperfold_base::units::{BPS_PER_GBPS, PS_PER_NS, PS_PER_US};
 use hyperfold_network::routing::{Distances, Ecmp, FlowKey, Router, RoutingPolicy};
 use hyperfold_network::topology::{
     BCube, Clos, Dragonfly, DragonflyPlus, Fabric, FabricShape, FatTree, GridFabric, GridLinks, Network, NodeKind,
-    NvLink, RailOnly, RailOptimized, Segments, Sites, SlimFly, TopologyFormat, bisection_bps, parse_infragraph,
-    parse_simai, read_topology, to_infragraph, to_ns3, to_simai,
+    NvLink, RailOnly, RailOptimized, SegmentPods, Segments, Sites, SlimFly, TopologyFormat, bisection_bps,
+    parse_infragraph, parse_simai, read_topology, to_infragraph, to_ns3, to_simai,
 };
 
 /// One host a server, 100 Gb/s everywhere.
@@ -114,6 +114,7 @@ fn segments_are_those_of_simais_generator() {
             planes,
             spines,
             oversubscription: 1000,
+            pods: None,
         })
     };
     let cases = [
@@ -139,19 +140,22 @@ fn segments_are_those_of_simais_generator() {
 
 #[test]
 fn a_port_stays_in_its_plane() {
-    let hpn = Segments { servers_per_segment: 4, by_rail: true, planes: 2, spines: 3, oversubscription: 1000 };
+    let hpn =
+        Segments { servers_per_segment: 4, by_rail: true, planes: 2, spines: 3, oversubscription: 1000, pods: None };
+    let joined = Segments { pods: Some(pods_of(2, 0, 0)), servers_per_segment: 2, ..hpn };
     let planes = Clos { planes: 4, hosts_per_leaf: 4, spines: 2, ..Clos::default() };
     let three = Clos { planes: 2, tiers: 3, hosts_per_leaf: 4, spines: 2, pods: 3, ..Clos::default() };
     for (net, ports) in [
         (hpn.build(&simai(64, 2, 400)).unwrap(), 2),
+        (joined.build(&simai(64, 2, 400)).unwrap(), 2),
         (planes.build(&simai(64, 4, 400)).unwrap(), 4),
         (three.build(&simai(64, 2, 400)).unwrap(), 2),
     ] {
         let (names, router) = (net.names(), Router::new(&net));
         let plane_of = |node: u32| {
             let name = &names[node as usize];
-            match name.strip_prefix("plane") {
-                Some(rest) => rest.split('.').next().unwrap().to_string(),
+            match name.split_once("plane") {
+                Some((_, rest)) => rest.split('.').next().unwrap().to_string(),
                 None => name.rsplit("tor").next().unwrap().to_string(),
             }
         };
@@ -169,6 +173,130 @@ fn a_port_stays_in_its_plane() {
         assert_eq!(distances(&net).unreached_pairs, 0);
         assert!(Router::new(&net).waiting_ring().is_none());
     }
+}
+
+/// Pods of HPN: up to 15 segments, 15 to 1 above the aggregation switches where `cores` is 0.
+fn pods_of(segments_per_pod: u32, pods: u32, cores: u32) -> SegmentPods {
+    SegmentPods { pods, segments_per_pod, cores, oversubscription: 15_000 }
+}
+
+/// How many switches have names with this word in them.
+fn n_named(net: &Network, word: &str) -> usize {
+    net.names().iter().filter(|name| name.contains(word)).count()
+}
+
+/// Numbers of links by their rate and delay.
+fn kinds_of_links(net: &Network) -> BTreeMap<(u64, u64), usize> {
+    let mut kinds = BTreeMap::new();
+    net.links.iter().for_each(|link| *kinds.entry((link.rate_bps, link.delay_ps)).or_default() += 1);
+    kinds
+}
+
+#[test]
+fn cores_join_pods_of_segments() {
+    // Two whole pods of HPN 7.0: 30 segments of 1,024 GPUs. A leaf has 128 ports of 200 Gb/s and 60 links of 400 upward, an aggregation switch 120 down and 8 up.
+    let bps = 400 * BPS_PER_GBPS;
+    let (up, core) = (2 * PS_PER_US, 5 * PS_PER_US);
+    let fabric = |gpus| Fabric { uplink_delay_ps: up, core_delay_ps: core, core_bps: bps, ..simai(gpus, 2, 400) };
+    let hpn = Segments {
+        servers_per_segment: 128,
+        by_rail: true,
+        planes: 2,
+        spines: 60,
+        oversubscription: 1000,
+        pods: Some(pods_of(15, 0, 0)),
+    };
+    let net = hpn.build(&fabric(30_720)).unwrap();
+    let (leaves, aggs) = (30 * 8 * 2, 2 * 2 * 60);
+    assert_eq!((n_named(&net, "tor"), n_named(&net, "agg"), n_named(&net, "core")), (leaves, aggs, 2 * 60 * 8));
+    assert_eq!(
+        kinds_of_links(&net),
+        BTreeMap::from([
+            ((200 * BPS_PER_GBPS, 500 * PS_PER_NS), 30_720 * 2),
+            ((bps, up), leaves * 60),
+            ((bps, core), aggs * 8)
+        ])
+    );
+    let tiers = net.tiers();
+    let in_tier = |tier: u32| tiers.iter().filter(|&&t| t == tier).count();
+    assert_eq!([1, 2, 3].map(in_tier), [leaves, aggs, 2 * 60 * 8], "leaves, aggregation switches, cores");
+    // The halves are the pods, whose aggregation switches have 8 links of 400 Gb/s to cores each.
+    assert_eq!(bisection_bps(&net), 2 * 60 * 8 * bps);
+    for (name, at) in [
+        ("pod0.segment0.rail0.tor0", 0),
+        ("pod1.segment0.rail0.tor0", 15 * 16),
+        ("pod1.segment14.rail7.tor1", leaves - 1),
+        ("pod0.plane1.agg3", leaves + 63),
+        ("pod1.plane0.agg0", leaves + 120),
+        ("plane1.core0", leaves + aggs + 480),
+    ] {
+        assert_eq!(net.names()[30_720 + at], name);
+    }
+
+    // DCN+ without oversubscription: 8 segments of 128 GPUs in pods of 4. Any half of the GPUs reaches the other at the rate of its NICs.
+    let dcn_pods = SegmentPods { oversubscription: 1000, ..pods_of(4, 0, 0) };
+    let dcn = Segments {
+        servers_per_segment: 16,
+        by_rail: false,
+        planes: 1,
+        spines: 0,
+        oversubscription: 1000,
+        pods: Some(dcn_pods),
+    };
+    let net = dcn.build(&fabric(1024)).unwrap();
+    // A leaf has 128 ports of 200 Gb/s, so 64 uplinks; an aggregation switch 8 leaves below, so 8 cores above.
+    assert_eq!((n_named(&net, "tor"), n_named(&net, "agg"), n_named(&net, "core")), (16, 2 * 64, 64 * 8));
+    assert_eq!(bisection_bps(&net), 512 * bps);
+    let d = distances(&net);
+    assert_eq!((d.diameter, d.unreached_pairs), (6, 0), "leaf, aggregation, core, aggregation, leaf");
+    assert_eq!((d.min_paths, d.max_paths), (2, 2 * 2 * 64 * 8), "between pods over every port, leaf and core");
+    assert!(Router::new(&net).waiting_ring().is_none());
+
+    // Pods are equal but for the last one, which may have fewer segments, and the last segment fewer servers.
+    let uneven = Segments { servers_per_segment: 2, spines: 4, pods: Some(pods_of(3, 0, 0)), ..hpn };
+    let net = uneven.build(&fabric(8 * 13)).unwrap();
+    assert_eq!(
+        (n_named(&net, "pod0.segment"), n_named(&net, "pod1.segment"), n_named(&net, "pod2.segment")),
+        (48, 48, 16)
+    );
+    assert_eq!(n_named(&net, "pod2.plane0.agg"), 4);
+    assert_eq!(distances(&net).unreached_pairs, 0);
+    let counted = |pods: SegmentPods| Segments { pods: Some(pods), ..uneven }.build(&fabric(8 * 13)).unwrap();
+    assert_eq!(n_named(&counted(pods_of(3, 2, 0)), "pod1.segment"), 48);
+    assert_eq!(n_named(&counted(pods_of(3, 0, 12)), "core"), 2 * 12, "cores of each plane");
+
+    for (pods, servers, key, problem) in [
+        (pods_of(3, 8, 0), 2, "topology.pods = 8", "there are 7 segments of 2 servers"),
+        (pods_of(3, 1, 0), 2, "topology.pods = 1", "at least 2 pods"),
+        (pods_of(3, 0, 6), 2, "topology.cores = 6", "a multiple of the 4 aggregation switches"),
+        (pods_of(3, 0, 0), 13, "topology.tiers = 3", "one segment of 13 servers"),
+    ] {
+        let shape = Segments { pods: Some(pods), servers_per_segment: servers, ..uneven };
+        let message = shape.build(&fabric(8 * 13)).unwrap_err().to_string();
+        assert!(message.starts_with(key) && message.contains(problem), "{message}");
+    }
+}
+
+/// Without a third tier, names and links are those of one pod, in the order that they always had.
+#[test]
+fn segments_without_pods_are_under_the_same_spines() {
+    let hpn =
+        Segments { servers_per_segment: 4, by_rail: true, planes: 2, spines: 3, oversubscription: 1000, pods: None };
+    let net = hpn.build(&simai(64, 2, 400)).unwrap();
+    let (names, hosts) = (net.names(), 64);
+    let leaf = |segment: u32, rail: u32, tor: u32| hosts + (segment * 8 + rail) * 2 + tor;
+    let spine = |plane: u32, s: u32| hosts + 32 + plane * 3 + s;
+    let mut expected = Vec::new();
+    for host in 0..hosts {
+        expected.extend((0..2).map(|port| (host, leaf(host / 32, host % 8, port))));
+    }
+    for (segment, rail, tor) in (0..32).map(|i| (i / 16, i / 2 % 8, i % 2)) {
+        assert_eq!(names[leaf(segment, rail, tor) as usize], format!("segment{segment}.rail{rail}.tor{tor}"));
+        expected.extend((0..3).map(|s| (leaf(segment, rail, tor), spine(tor, s))));
+    }
+    assert_eq!(net.links.iter().map(|l| (l.a, l.b)).collect::<Vec<_>>(), expected);
+    assert_eq!(names[spine(1, 2) as usize], "plane1.spine2");
+    assert_eq!(net.nodes.len() as u32, spine(1, 2) + 1);
 }
 
 #[test]
@@ -226,21 +354,86 @@ fn a_dragonfly_plus_has_leaves_and_spines_in_groups() {
     assert!(net.names().contains(&"group16.spine3".to_string()));
 }
 
+/// The prime powers from 3 to 32: what slim flies are made of.
+const PRIME_POWERS: [u32; 17] = [3, 4, 5, 7, 8, 9, 11, 13, 16, 17, 19, 23, 25, 27, 29, 31, 32];
+
+/// Links of a router of a slim fly, by the paper: q is 4 w + d.
+fn slim_fly_degree(q: u32) -> usize {
+    let d = [0, 1, 2, -1][q as usize % 4];
+    ((3 * q as i32 - d) / 2) as usize
+}
+
 #[test]
 fn slim_flies_have_diameter_two() {
-    // Routers and links of each by the paper: q = 5 is the Hoffman-Singleton graph, of 50 routers with 7 links.
-    for (q, degree) in [(3u32, 5usize), (5, 7), (7, 11), (11, 17), (13, 19), (17, 25), (19, 29)] {
+    for q in PRIME_POWERS {
         let routers = 2 * q * q;
-        let hosts = routers * degree.div_ceil(2) as u32;
-        let net = SlimFly { q, hosts_per_router: 0 }.build(&flat(hosts)).unwrap();
-        assert_eq!(net.nodes.len() as u32, hosts + routers);
-        assert_eq!(degrees(&net), BTreeMap::from([(degree, routers as usize)]), "q = {q}");
-        assert_eq!(distances(&net).diameter, 4, "q = {q}: two links between routers, and the hosts' own");
+        let net = SlimFly { q, hosts_per_router: 1 }.build(&flat(routers)).unwrap();
+        assert_eq!(net.nodes.len() as u32, 2 * routers, "q = {q}: a host each");
+        assert_eq!(degrees(&net), BTreeMap::from([(slim_fly_degree(q), routers as usize)]), "q = {q}");
+        let mut neighbours: Vec<Vec<u32>> = vec![Vec::new(); routers as usize];
+        for link in net.links.iter().filter(|l| l.a >= routers) {
+            let (a, b) = (link.a - routers, link.b - routers);
+            assert!(a != b && !neighbours[a as usize].contains(&b), "q = {q}: no two routers have two links");
+            neighbours[a as usize].push(b);
+            neighbours[b as usize].push(a);
+        }
+        for router in 0..routers {
+            let mut steps = vec![u32::MAX; routers as usize];
+            steps[router as usize] = 0;
+            let mut queue = VecDeque::from([router]);
+            while let Some(near) = queue.pop_front() {
+                for &far in &neighbours[near as usize] {
+                    if steps[far as usize] == u32::MAX {
+                        steps[far as usize] = steps[near as usize] + 1;
+                        queue.push_back(far);
+                    }
+                }
+            }
+            assert_eq!(steps.iter().max(), Some(&2), "q = {q}, from router {router}");
+        }
     }
-    assert_eq!(SlimFly::default().build(&flat(200)).unwrap().nodes.len(), 250, "200 hosts need q = 5");
-    for (q, problem) in [(4, "a prime"), (9, "a prime"), (3, "q = 5 holds 200"), (2, "a prime")] {
+    // Half of its links, rounded up, are the hosts of a router: q = 5 is the Hoffman-Singleton graph, of 50 routers with 7 links.
+    for (hosts, q) in [(54u32, 3u32), (55, 4), (96, 4), (97, 5), (200, 5), (768, 8), (769, 9), (23_750, 25)] {
+        let nodes = SlimFly::default().build(&flat(hosts)).unwrap().nodes.len() as u32;
+        assert_eq!(nodes, hosts + 2 * q * q, "{hosts} hosts need q = {q}");
+    }
+    for (q, problem) in [(6, "a power of a prime"), (15, "a power of a prime"), (3, "q = 5 holds 200"), (2, "power")] {
         let message = SlimFly { q, hosts_per_router: 0 }.build(&flat(100)).unwrap_err().to_string();
         assert!(message.starts_with(&format!("topology.q = {q}")) && message.contains(problem), "{message}");
+    }
+}
+
+/// For primes the field is the numbers modulo q, so the graph follows from the least primitive root by arithmetic alone.
+#[test]
+fn slim_flies_of_primes_follow_from_numbers_modulo_the_prime() {
+    for q in [3u32, 5, 7, 11, 13, 17, 19, 23, 29, 31] {
+        let order = |root: u32| {
+            1 + std::iter::successors(Some(root), |x| Some(x * root % q)).position(|x| x == 1).unwrap() as u32
+        };
+        let root = (2..q).find(|&root| order(root) == q - 1).unwrap();
+        let power = |e: u32| (0..e % (q - 1)).fold(1, |x, _| x * root % q);
+        let w = q.div_ceil(4);
+        let exponents: [Vec<u32>; 2] = if q % 4 == 1 {
+            [(0..q - 1).step_by(2).collect(), (1..q - 1).step_by(2).collect()]
+        } else {
+            [
+                (0..w).map(|i| 2 * i).chain((0..w).map(|i| 2 * w - 1 + 2 * i)).collect(),
+                (0..w).map(|i| 2 * i + 1).chain((0..w).map(|i| 2 * w + 2 * i)).collect(),
+            ]
+        };
+        let routers = 2 * q * q;
+        let router = |half: u32, x: u32, y: u32| routers + (half * q + x) * q + y;
+        let mut expected = Vec::new();
+        for (half, x, y) in (0..routers).map(|i| (i / (q * q), i / q % q, i % q)) {
+            let sums = exponents[half as usize].iter().map(|&e| (y + power(e)) % q).filter(|&far| far > y);
+            expected.extend(sums.map(|far| (router(half, x, y), router(half, x, far))));
+            if half == 0 {
+                expected.extend((0..q).map(|m| (router(0, x, y), router(1, m, (y + q * q - m * x) % q))));
+            }
+        }
+        let net = SlimFly { q, hosts_per_router: 1 }.build(&flat(routers)).unwrap();
+        let built: Vec<(u32, u32)> = net.links.iter().skip(routers as usize).map(|l| (l.a, l.b)).collect();
+        assert_eq!(built, expected, "q = {q}");
     }
 }
 
@@ -406,6 +599,15 @@ fn networks_are_read_back_from_the_forms_of_others() {
             planes: 1,
             spines: 3,
             oversubscription: 1000,
+            pods: None,
+        }),
+        FabricShape::Segments(Segments {
+            servers_per_segment: 2,
+            by_rail: true,
+            planes: 2,
+            spines: 3,
+            oversubscription: 1000,
+            pods: Some(pods_of(2, 0, 0)),
         }),
     ];
     for shape in shapes {

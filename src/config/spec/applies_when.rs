@@ -59,7 +59,15 @@ pub(super) fn linked(v: &Values) -> bool {
 }
 /// Whether the topology has a tier between leaves and top.
 pub(super) fn three_tiers(v: &Values) -> bool {
-    topology(v, "fat-tree") || (clos(v) && v.int(KeyId::Tiers) == 3)
+    topology(v, "fat-tree") || cores_may_be_set(v)
+}
+/// Whether the number of tiers is a choice: in a Clos network, and in those whose segments a third tier may join in pods.
+pub(super) fn two_or_three_tiers(v: &Values) -> bool {
+    clos(v) || topology(v, "hpn") || topology(v, "dcn-plus")
+}
+/// Whether the topology has a third tier whose switches are counted by a key.
+pub(super) fn cores_may_be_set(v: &Values) -> bool {
+    two_or_three_tiers(v) && v.int(KeyId::Tiers) == 3
 }
 /// Whether the topology has switches without hosts, in a tier of their own.
 pub(super) fn several_tiers(v: &Values) -> bool {

@@ -60,14 +60,16 @@ macro_rules! for_each_key {
                 |v| shares_buffer(v) && several_tiers(v), "of a switch in the highest tier: spines, or the cores of three tiers";
             FatTreeK "topology.k" int(0, 256), D::Int(0), |v| topology(v, "fat-tree") || topology(v, "bcube"),
                 "ports of a switch of a fat-tree, even, or of a BCube; 0: the least that fits the GPUs";
-            Tiers "topology.tiers" int(2, 3), D::Int(2), |v| clos(v) || topology(v, "bcube"), "tiers of switches of a Clos network or of a multi-plane one; levels of a BCube";
+            Tiers "topology.tiers" int(2, 3), D::Int(2), |v| two_or_three_tiers(v) || topology(v, "bcube"),
+                "tiers of switches of a Clos network, a multi-plane one, an hpn or a dcn-plus; levels of a BCube";
             HostsPerLeaf "topology.hosts_per_leaf" int(0, COUNT), D::Int(0), |v| clos(v) || dragonflies(v) || topology(v, "slim-fly") || grid(v),
                 "host ports of a switch that has hosts, one for each NIC; 0: chosen, in a torus, mesh or HyperX 1";
-            Pods "topology.pods" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized") || (clos(v) && v.int(KeyId::Tiers) == 3),
-                "groups of leaves; 0: chosen";
+            Pods "topology.pods" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized") || cores_may_be_set(v),
+                "groups of leaves, or of segments under the third tier of an hpn or dcn-plus; 0: chosen, pods of 15 segments in an hpn and of 4 in a dcn-plus";
             Spines "topology.spines" int(0, COUNT), D::Int(0), |v| oversubscribed(v) || topology(v, "dragonfly-plus"),
                 "switches above the leaves: of one plane, of one pod of three tiers, of one group of a dragonfly-plus; 0: chosen by oversubscription";
-            Cores "topology.cores" int(0, COUNT), D::Int(0), |v| clos(v) && v.int(KeyId::Tiers) == 3, "switches of a Clos network's third tier, in one plane; 0: chosen";
+            Cores "topology.cores" int(0, COUNT), D::Int(0), cores_may_be_set,
+                "switches of the third tier, in one plane; 0: chosen, by rates of 1 to 1 between the upper tiers, in an hpn 15 to 1";
             Rails "topology.rails" int(0, 1024), D::Int(0), |v| topology(v, "rail-optimized") || topology(v, "rail-only"),
                 "leaves a pod, or switches of a rail-only network; 0: cluster.nics_per_server";
             ServersPerPod "topology.servers_per_pod" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized") || segments(v),
@@ -81,7 +83,7 @@ macro_rules! for_each_key {
             GlobalGbps "topology.global_gbps" LINK_GBPS, D::Derived(derive::global_gbps, "uplink_gbps"), dragonflies, "rate of links between groups";
             GlobalDelayNs "topology.global_delay_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::global_delay_ns, "uplink_delay_ns"), dragonflies,
                 "propagation delay of a link between groups, one way";
-            SlimFlyQ "topology.q" int(0, 251), D::Int(0), |v| topology(v, "slim-fly"), "prime that decides the size of a slim fly, 2 q^2 routers; 0: the least that fits the GPUs";
+            SlimFlyQ "topology.q" int(0, 256), D::Int(0), |v| topology(v, "slim-fly"), "prime or power of a prime that decides the size of a slim fly, 2 q^2 routers; 0: the least that fits the GPUs";
             Dims "topology.dims" KeyKind::TextOrList, D::None("chosen, nearly cubic"), grid, "switches along each dimension: \"8x8x4\" or [8, 8, 4]";
             DimGbps "topology.dim_gbps" KeyKind::TextOrList, D::None("uplink_gbps"), grid, "rate of links along each dimension: \"800x800x400\"";
             Sites "topology.sites" int(1, 64), D::Int(1), generated, "clusters of this shape, each with an equal share of the GPUs, joined by long links";

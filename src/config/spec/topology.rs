@@ -12,13 +12,21 @@ use super::value::Values;
 use hyperfold_base::units::{BPS_PER_GBPS, PS_PER_NS};
 use hyperfold_network::topology::{
     BCube, Clos, Dragonfly, DragonflyPlus, FabricShape, FatTree, GridFabric, GridLinks, RailOnly, RailOptimized,
-    Segments, Sites, SlimFly,
+    SegmentPods, Segments, Sites, SlimFly,
 };
 
 /// Servers of a segment of HPN 7.0: 128 at each pair of ToRs of a rail (Qian et al., SIGCOMM 2024).
 const HPN_SERVERS: u32 = 128;
 /// Servers of a segment of DCN+: 16, whose 128 NICs share a pair of ToRs (the same paper).
 const DCN_PLUS_SERVERS: u32 = 16;
+/// Segments of a pod of HPN 7.0: 15, which are 15,360 GPUs (the same paper).
+const HPN_SEGMENTS: u32 = 15;
+/// Rate of an aggregation switch of HPN 7.0 to its leaves over that to cores, in thousandths: 120 links down and 8 up (the same paper).
+const HPN_CORE_OVERSUBSCRIPTION: u32 = 15_000;
+/// Segments of a pod of DCN+: 4, which are 512 GPUs. The paper has DCN+ as a Clos network of three tiers without oversubscription; this size is our reading.
+const DCN_PLUS_SEGMENTS: u32 = 4;
+/// DCN+ has the same rate in both directions at its aggregation switches.
+const DCN_PLUS_CORE_OVERSUBSCRIPTION: u32 = 1_000;
 /// Servers of a pod of Spectrum-X: half of the 128 ports of 400 Gb/s of a leaf (SN5600), as in SimAI's generator.
 const SPECTRUM_X_SERVERS: u32 = 64;
 
@@ -40,13 +48,19 @@ pub(super) fn topology_kind(v: &Values, dir: &Path) -> Result<TopologyKind, Conf
         cores: u32_of(KeyId::Cores),
         oversubscription,
     };
-    let segments = |servers: u32, by_rail: bool, planes: u32| {
+    let pods_of = |segments_per_pod: u32, oversubscription: u32| {
+        let pods =
+            SegmentPods { pods: u32_of(KeyId::Pods), segments_per_pod, cores: u32_of(KeyId::Cores), oversubscription };
+        (u32_of(KeyId::Tiers) == 3).then_some(pods)
+    };
+    let segments = |servers: u32, by_rail: bool, planes: u32, pods: Option<SegmentPods>| {
         FabricShape::Segments(Segments {
             servers_per_segment: or(u32_of(KeyId::ServersPerPod), servers),
             by_rail,
             planes,
             spines: u32_of(KeyId::Spines),
             oversubscription,
+            pods,
         })
     };
     let grid = |links: GridLinks| {
@@ -70,9 +84,9 @@ pub(super) fn topology_kind(v: &Values, dir: &Path) -> Result<TopologyKind, Conf
             oversubscription,
         }),
         "rail-only" => FabricShape::RailOnly(RailOnly { rails: u32_of(KeyId::Rails) }),
-        "hpn" => segments(HPN_SERVERS, true, planes),
-        "dcn-plus" => segments(DCN_PLUS_SERVERS, false, 1),
-        "spectrum-x" => segments(SPECTRUM_X_SERVERS, true, 1),
+        "hpn" => segments(HPN_SERVERS, true, planes, pods_of(HPN_SEGMENTS, HPN_CORE_OVERSUBSCRIPTION)),
+        "dcn-plus" => segments(DCN_PLUS_SERVERS, false, 1, pods_of(DCN_PLUS_SEGMENTS, DCN_PLUS_CORE_OVERSUBSCRIPTION)),
+        "spectrum-x" => segments(SPECTRUM_X_SERVERS, true, 1, None),
         "dragonfly" => FabricShape::Dragonfly(Dragonfly {
             hosts_per_router: u32_of(KeyId::HostsPerLeaf),
             routers_per_group: u32_of(KeyId::LeavesPerGroup),

@@ -29,11 +29,11 @@ use crate::setup::error::PrepareError;
 use crate::setup::inside_servers;
 use crate::setup::links::impairments::{Impairments, impairment_notes, impairments};
 use crate::setup::links::outages::{CrossingFlows, network_changes, outages};
-use crate::setup::marking;
 use crate::setup::network::{bill, network, nvlink_as_packets};
 use crate::setup::own_routing::named_routing_policy;
 use crate::setup::pauses;
 use crate::setup::servers;
+use crate::setup::switches::marking;
 
 /// Whether an experiment is computed while it is prepared, and not simulated: its one program communicates by closed form only.
 pub fn is_worked_out(config: &Config) -> bool {

@@ -19,7 +19,7 @@ use std::path::Path;
 pub use bisection::bisection_bps;
 pub use generate::{
     BCube, Clos, Dragonfly, DragonflyPlus, Fabric, FabricShape, FatTree, GridFabric, GridLinks, OversubscriptionMilli,
-    RailOnly, RailOptimized, Segments, Sites, SlimFly,
+    RailOnly, RailOptimized, SegmentPods, Segments, Sites, SlimFly,
 };
 pub use htsim::parse_htsim;
 pub use infragraph::{parse_infragraph, to_infragraph};

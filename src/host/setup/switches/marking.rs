@@ -11,7 +11,7 @@ use hyperfold_network::transport::{Cc, Transport};
 use crate::tables::build_tables::alpha_shift;
 
 /// Returns a note if queues at switch ports cannot grow to the size from which they mark. Senders that wait for marks then learn of congestion by loss alone.
-pub(super) fn unmarked(net: &Network, tr: &Transport, host_rate: u64, paths: &[FlowPaths]) -> Option<String> {
+pub(in crate::setup) fn unmarked(net: &Network, tr: &Transport, host_rate: u64, paths: &[FlowPaths]) -> Option<String> {
     if tr.pfc || !tr.ecn || !matches!(tr.cc, Cc::Dcqcn | Cc::Dctcp) {
         return None;
     }

@@ -1,0 +1,3 @@
+//! Switches of a network: what follows from their buffers.
+
+pub(super) mod marking;
