@@ -54,8 +54,11 @@ fn a_network_is_checked() {
 fn networks_are_written_and_read_again() {
     let folder = Folder::new(&[("s.toml", SWEEP)]);
     let export = |args: &[&str]| folder.run(&[&["topo", "export"], args].concat());
-    for (form, lost) in [("ns3", true), ("simai", false), ("infragraph", false)] {
-        let ran = export(&["s.toml", "--exp-id", "2", "--to", form, "--out", form]);
+    // The form of htsim has trees alone.
+    for (form, exp_id, lost) in
+        [("ns3", "2", true), ("htsim", "0", true), ("simai", "2", false), ("infragraph", "2", false)]
+    {
+        let ran = export(&["s.toml", "--exp-id", exp_id, "--to", form, "--out", form]);
         assert_eq!((ran.code, ran.stdout, ran.stderr.is_empty()), (0, format!("wrote {form}\n"), !lost));
         let facts = |args: &[&str]| {
             let ran = folder.run(&[&["topo", "show", "--json"], args].concat());
@@ -69,7 +72,7 @@ fn networks_are_written_and_read_again() {
             }
             value
         };
-        assert_eq!(facts(&[form]), facts(&["s.toml", "--exp-id", "2"]), "{form}");
+        assert_eq!(facts(&[form]), facts(&["s.toml", "--exp-id", exp_id]), "{form}");
     }
     let pods = [
         "--set",
@@ -108,6 +111,9 @@ fn networks_are_written_and_read_again() {
     assert!(absent.stderr.contains("--exp-id 6: the sweep has 6 experiments, from 0"), "{}", absent.stderr);
     let unknown = folder.run(&["topo", "show", "x.md"]);
     assert_eq!(unknown.code, 2);
+    let dragonfly = export(&["s.toml", "--exp-id", "2", "--to", "htsim", "--out", "x"]);
+    assert_eq!(dragonfly.code, 2);
+    assert!(dragonfly.stderr.contains("cannot be written in the htsim form"), "{}", dragonfly.stderr);
     let bcube = export(&["--set", "topology.kind=bcube", "--to", "simai", "--out", "x"]);
     assert!(bcube.stderr.contains("cannot be written in the SimAI form"), "{}", bcube.stderr);
 }
