@@ -53,6 +53,7 @@ pub use setup::prepare::{
 };
 pub use setup::prepared_before::{KeptExperiment, KeptExperiments, prepare_to_keep};
 pub use setup::route::{fits, is_worked_out};
+pub use setup::switches::chips::{BufferTier, TierChip, tier_chips};
 
 /// The allocator of unit tests, which counts memory as the program does.
 #[cfg(test)]

@@ -54,8 +54,11 @@ fn a_network_is_checked() {
 fn networks_are_written_and_read_again() {
     let folder = Folder::new(&[("s.toml", SWEEP)]);
     let export = |args: &[&str]| folder.run(&[&["topo", "export"], args].concat());
-    for (form, lost) in [("ns3", true), ("simai", false), ("infragraph", false)] {
-        let ran = export(&["s.toml", "--exp-id", "2", "--to", form, "--out", form]);
+    // The form of htsim has trees alone.
+    for (form, exp_id, lost) in
+        [("ns3", "2", true), ("htsim", "0", true), ("simai", "2", false), ("infragraph", "2", false)]
+    {
+        let ran = export(&["s.toml", "--exp-id", exp_id, "--to", form, "--out", form]);
         assert_eq!((ran.code, ran.stdout, ran.stderr.is_empty()), (0, format!("wrote {form}\n"), !lost));
         let facts = |args: &[&str]| {
             let ran = folder.run(&[&["topo", "show", "--json"], args].concat());
@@ -69,7 +72,7 @@ fn networks_are_written_and_read_again() {
             }
             value
         };
-        assert_eq!(facts(&[form]), facts(&["s.toml", "--exp-id", "2"]), "{form}");
+        assert_eq!(facts(&[form]), facts(&["s.toml", "--exp-id", exp_id]), "{form}");
     }
     let pods = [
         "--set",
@@ -87,7 +90,9 @@ fn networks_are_written_and_read_again() {
         let shown = |args: &[&str]| {
             let ran = folder.run(&[&["topo", "show"], args].concat());
             assert_eq!((ran.code, ran.stderr.as_str()), (0, ""));
-            ran.stdout.split_once('\n').unwrap().1.to_string()
+            // In a file each port of a NIC has its own price.
+            let (facts, _) = ran.stdout.split_once("price").unwrap();
+            facts.split_once('\n').unwrap().1.to_string()
         };
         assert_eq!(shown(&[&out]), shown(&pods), "{form}: all but the kind");
     }
@@ -106,8 +111,70 @@ fn networks_are_written_and_read_again() {
     assert!(absent.stderr.contains("--exp-id 6: the sweep has 6 experiments, from 0"), "{}", absent.stderr);
     let unknown = folder.run(&["topo", "show", "x.md"]);
     assert_eq!(unknown.code, 2);
+    let dragonfly = export(&["s.toml", "--exp-id", "2", "--to", "htsim", "--out", "x"]);
+    assert_eq!(dragonfly.code, 2);
+    assert!(dragonfly.stderr.contains("cannot be written in the htsim form"), "{}", dragonfly.stderr);
     let bcube = export(&["--set", "topology.kind=bcube", "--to", "simai", "--out", "x"]);
     assert!(bcube.stderr.contains("cannot be written in the SimAI form"), "{}", bcube.stderr);
+}
+
+#[test]
+fn switches_have_the_chips_that_hold_their_ports() {
+    let folder = Folder::new(&[]);
+    let show = |set: &[&str]| {
+        let args: Vec<&str> = set.iter().flat_map(|key| ["--set", key]).collect();
+        folder.run(&[&["topo", "show"], &args[..]].concat())
+    };
+    let chips = |set: &[&str]| {
+        let ran = show(set);
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{set:?}");
+        let lines = ran.stdout.lines().filter(|line| line.contains(" like "));
+        lines.map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect::<Vec<_>>()
+    };
+    assert_eq!(chips(&[]), [""; 0]);
+    assert_eq!(
+        chips(&["topology.switch=by-rate"]),
+        [
+            "chips 8 like leaf0: tomahawk-3, 12.8 Tb/s, buffer 61.035 MiB",
+            "16 like spine0: tomahawk-3, 12.8 Tb/s, buffer 61.035 MiB"
+        ]
+    );
+    // A leaf of 64 servers has 128 ports of 400 Gb/s. Four segments give a spine 32 of them.
+    let pods = ["topology.kind=spectrum-x", "cluster.gpus=2048"];
+    assert_eq!(
+        chips(&[&pods[..], &["topology.switch=by-rate", "topology.spine_buffer_mib=48"]].concat()),
+        [
+            "chips 32 like segment0.rail0: tomahawk-5, 51.2 Tb/s, buffer 157.356 MiB",
+            "64 like spine0: tomahawk-3, 12.8 Tb/s, buffer 48.000 MiB"
+        ]
+    );
+    assert_eq!(
+        chips(&[&pods[..], &["topology.switch=spectrum-4"]].concat()),
+        [
+            "chips 32 like segment0.rail0: spectrum-4, 51.2 Tb/s, buffer 152.587 MiB",
+            "64 like spine0: spectrum-4, 51.2 Tb/s, buffer 152.587 MiB"
+        ]
+    );
+    // Servers that forward are no switches with a chip.
+    assert_eq!(chips(&["topology.kind=bcube", "cluster.gpus=128", "topology.switch=by-rate"]).len(), 1);
+    for (set, why) in [
+        (
+            &["topology.switch=tomahawk-2"][..],
+            "leaf0 has 32 ports of up to 400 Gb/s, 12.8 Tb/s in all; tomahawk-2 has at most 128 ports, of 100 Gb/s, and 6.4 Tb/s in all; tomahawk-3 would hold it",
+        ),
+        (
+            &["topology.kind=rail-only", "cluster.gpus=4096", "topology.switch=by-rate"],
+            "leaf0 has 512 ports of up to 400 Gb/s, 204.8 Tb/s in all; no chip of the table holds that: give switches fewer ports",
+        ),
+    ] {
+        let refused = show(set);
+        assert_eq!(refused.code, 2);
+        assert!(refused.stderr.contains("`topology.switch`: ") && refused.stderr.contains(why), "{}", refused.stderr);
+    }
+    let sweep = "name = \"chip\"\n[base]\ncluster.gpus = 128\ntopology.switch = \"tomahawk-2\"\n\
+                 workload = { kind = \"traffic\", pattern = \"ring\", bytes = 1000 }\n[axes]\n\"fidelity.mode\" = [\"packet\", \"flow\"]\n";
+    let run = Folder::new(&[("s.toml", sweep)]).run(&["run", "s.toml", "--out", "out", "--engine", "cpu"]);
+    assert!(run.code == 2 && run.stderr.contains("tomahawk-3 would hold it"), "{}", run.stderr);
 }
 
 #[test]

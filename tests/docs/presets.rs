@@ -102,6 +102,13 @@ fn page() -> String {
         let [gpus, nics, rate] = ["gpus", "nics", "nic_gbps"].map(|key| number(server.get(key)));
         let _ = writeln!(out, "| `{name}` | {gpus} | {nics} | {rate} | {} |", text(server, "source"));
     }
+    out.push_str("\n## Switch chips: `topology.switch`\n\n| name | Tb/s | buffer, MB | most ports | fastest port, Gb/s | source |\n|---|---|---|---|---|---|\n");
+    let asset = read("assets/switches.toml");
+    for chip in hyperfold_config::spec::switch_chips() {
+        let buffer_mb = number(asset[chip.name].get("buffer_mb"));
+        let (tbps, ports, gbps) = (chip.capacity_gbps as f64 / 1e3, chip.max_ports, chip.max_port_gbps);
+        let _ = writeln!(out, "| `{}` | {tbps} | {buffer_mb} | {ports} | {gbps} | {} |", chip.name, chip.source);
+    }
     out.push_str("\n## Flow sizes: `workload.cdf`\n\n| name | file |\n|---|---|\n");
     let mut files: Vec<String> = fs::read_dir(root().join("assets/flow_cdf"))
         .unwrap()

@@ -27,6 +27,7 @@ const RUN: &[(&str, &str)] = &[
     ("docs/how-to/calibrate.md", "key  "),
     ("docs/how-to/calibrate.md", "includes overlay.toml"),
     ("docs/how-to/fabrics.md", "kind  "),
+    ("docs/how-to/fabrics.md", "chips  "),
     ("docs/how-to/flow-mode.md", "  pauses: flow level"),
     ("docs/how-to/fold-explain.md", ""),
     ("docs/how-to/grids.md", "2 rows"),
@@ -370,6 +371,13 @@ fn a_graph_of_two_rings_takes_what_its_page_says() {
 fn a_dragonfly_is_what_its_page_shows() {
     let ran = run(&Folder::new(&[]), "topo show --set topology.kind=dragonfly --set cluster.gpus=1056");
     hold_lines("docs/how-to/fabrics.md", "kind  ", &ran.stdout);
+}
+
+#[test]
+fn chips_by_rate_are_those_that_their_page_shows() {
+    let ran = run(&Folder::new(&[]), "topo show --set topology.switch=by-rate");
+    let chips: Vec<&str> = ran.stdout.lines().filter(|line| line.contains(" like ")).collect();
+    hold_lines("docs/how-to/fabrics.md", "chips  ", &chips.join("\n"));
 }
 
 #[test]

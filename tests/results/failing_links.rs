@@ -277,8 +277,6 @@ fn messages_of_collectives_move_with_their_port() {
         ("kind = \"hpn\", servers_per_pod = 2", "segment0.rail0.tor0"),
         ("kind = \"dcn-plus\", servers_per_pod = 1, tiers = 3", "pod0.segment0.tor0"),
         ("kind = \"hpn\", servers_per_pod = 1, tiers = 3", "pod1.segment0.rail0.tor0"),
-        // The only core of its plane: nothing of this plane leaves a pod without it.
-        ("kind = \"hpn\", servers_per_pod = 1, tiers = 3", "plane0.core0"),
     ] {
         let (folder, said, code) = Folder::with_run(&sweep(kind, switch));
         assert_eq!(code, 1, "{said}");
@@ -291,6 +289,28 @@ fn messages_of_collectives_move_with_their_port() {
         assert!(healthy.is_some() && healthy == same, "{kind}: {time:?}");
         assert!(moved > healthy && returned > healthy && moved < waited.map(|ns| ns + 300e3), "{kind}: {time:?}");
         assert!(moved < healthy.map(|ns| 3.0 * ns), "{kind}: half of the rate, and a timeout: {time:?}");
+    }
+}
+
+/// Two pods of two servers under a third tier, which has one core in each plane. Nothing of a plane leaves a pod without its core.
+#[test]
+fn flows_leave_a_plane_whose_core_fails() {
+    let (folder, said, code) = Folder::with_run(
+        "name = \"cores\"\n[base]\ncluster = { gpus = 4, gpus_per_server = 1 }\n\
+         topology = { kind = \"hpn\", servers_per_pod = 1, pods = 2, tiers = 3, link_gbps = 400, link_delay_ns = 500 }\n\
+         workload = { kind = \"traffic\", pattern = \"ring\", stride = 2, bytes = 4000000 }\n\
+         transport = { cc = \"none\", payload_bytes = 4096, loss_recovery = \"selective\" }\nrouting.reroute_us = 20\n[axes]\n\
+         \"fidelity.mode\" = [\"packet\", \"flow\"]\n\"routing.port_failover\" = [true, false]\n\
+         \"topology.outages\" = [\"\", \"plane0.core0 down 50us\", \"plane1.core0 down 50us\"]\n",
+    );
+    assert_eq!(code, 1, "without failover they wait for ever\n{said}");
+    let (status, fct_ns) = (folder.column("out/results.csv", "status"), folder.column("out/results.csv", "fct_max_ns"));
+    for (level, rows) in [("packet", 0..6), ("flow", 6..12)] {
+        let status: Vec<&str> = status[rows.clone()].iter().map(String::as_str).collect();
+        assert_eq!(status, ["ok", "ok", "ok", "ok", "failed", "failed"], "{level}: flows cross both planes\n{said}");
+        let us: Vec<f64> = fct_ns[rows].iter().map(|ns| ns.parse().unwrap_or(0.0) / 1e3).collect();
+        // Flows that move stand still for 20 us, and share the other plane's links at no more than their port's rate. Packets under way are lost.
+        assert!(us[1..3].iter().all(|moved| (20.0..27.0).contains(&(moved - us[0]))), "{level}: {us:?}");
     }
 }
 

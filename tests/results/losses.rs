@@ -69,6 +69,35 @@ fn senders_that_lose_packets_share_most_of_a_port() {
 }
 
 #[test]
+fn a_chip_gives_its_switches_their_buffer() {
+    // 18 ports of 100 Gb/s at a leaf, 2 at a spine: a Tomahawk 2, of 42 MB, is the smallest chip that holds them.
+    let results = |topology: &str, axis: &str| {
+        let sweep = format!(
+            "name = \"chips\"\n[base]\ncluster = {{ gpus = 18, gpus_per_server = 1 }}\n\
+             topology = {{ kind = \"clos\", hosts_per_leaf = 9, link_gbps = 100, link_delay_ns = 500{topology} }}\n\
+             workload = {{ kind = \"traffic\", pattern = \"incast\", fan_in = 17, bytes = 8388608 }}\n\
+             transport = {{ cc = \"none\", pfc = false, ecn = false, payload_bytes = 4096 }}\n[axes]\n{axis}\n"
+        );
+        let (folder, said) = ran(&sweep, &[]);
+        (folder.numbers("results", "drops"), folder.numbers("results", "makespan_ns"), said)
+    };
+    let (drops, times, _) = results("", "\"topology.buffer_mib\" = [32, 40.054, 157.356]");
+    assert!(drops[0] > drops[1] && drops[1] > drops[2] && times[0] != times[1], "buffers matter: {drops:?} {times:?}");
+    let axis = "\"topology.switch\" = [\"none\", \"tomahawk-2\", \"by-rate\", \"tomahawk-5\"]";
+    let (chips, of_chips, said) = results("", axis);
+    assert_eq!((chips, of_chips), ([0, 1, 1, 2].map(|i| drops[i]).to_vec(), [0, 1, 1, 2].map(|i| times[i]).to_vec()));
+    let note = "topology.switch = \"by-rate\" chose leaf0 and 1 more of its tier: tomahawk-2, 40.054 MiB; spine0 and 8 more of its tier: tomahawk-2, 40.054 MiB";
+    assert!(said.contains(note), "{said}");
+    // Keys of buffers win over the chip, tier by tier.
+    let axis = "\"topology.leaf_buffer_mib\" = [4, 16]";
+    let (given, by_hand) = (results(", switch = \"by-rate\"", axis), results(", spine_buffer_mib = 40.054", axis));
+    assert_eq!((&given.0, &given.1), (&by_hand.0, &by_hand.1));
+    assert!(given.0[0] != given.0[1] && !given.0.contains(&drops[1]), "{:?}", given.0);
+    let both = results(", switch = \"by-rate\"", "\"topology.buffer_mib\" = [32, 157.356]");
+    assert_eq!(both.0, [drops[0], drops[2]]);
+}
+
+#[test]
 fn the_references_rule_stays_as_a_value_of_a_key() {
     let ns3 = INCAST.replace("cc = \"none\"", "cc = \"none\", loss_recovery = \"ns3\"").replace("[2, 4, 8, 16]", "[2]");
     let (folder, _) = ran(&ns3.replace("33554432", "4194304"), &[]);

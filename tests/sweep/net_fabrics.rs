@@ -8,8 +8,8 @@ use hyperfold_base::units::{BPS_PER_GBPS, PS_PER_NS, PS_PER_US};
 use hyperfold_network::routing::{Distances, Ecmp, FlowKey, Router, RoutingPolicy};
 use hyperfold_network::topology::{
     BCube, Clos, Dragonfly, DragonflyPlus, Fabric, FabricShape, FatTree, GridFabric, GridLinks, Network, NodeKind,
-    NvLink, RailOnly, RailOptimized, SegmentPods, Segments, Sites, SlimFly, TopologyFormat, bisection_bps,
-    parse_infragraph, parse_simai, read_topology, to_infragraph, to_ns3, to_simai,
+    NvLink, RailOnly, RailOptimized, SegmentPods, Segments, Sites, SlimFly, TopologyFormat, bisection_bps, parse_htsim,
+    parse_infragraph, parse_simai, read_topology, to_htsim, to_infragraph, to_ns3, to_simai,
 };
 
 /// One host a server, 100 Gb/s everywhere.
@@ -649,6 +649,97 @@ fn what_a_form_cannot_hold_is_not_written() {
     assert!(message.contains("cannot be written in the SimAI form"), "{message}");
     let read = parse_infragraph("written", &to_infragraph(&net).unwrap()).unwrap();
     assert_eq!(read.network.ranks, net.ranks, "two GPUs a NIC");
+}
+
+/// What htsim's form can say is read again as the same network. Cores of three tiers are numbered otherwise there.
+#[test]
+fn trees_are_read_back_from_htsims_form() {
+    let delays = Fabric {
+        link_delay_ps: 700 * PS_PER_NS + 500,
+        uplink_delay_ps: 2 * PS_PER_US,
+        core_delay_ps: 3 * PS_PER_US + 1500,
+        core_bps: 400 * BPS_PER_GBPS,
+        ..flat(64)
+    };
+    let clos = Clos { hosts_per_leaf: 8, ..Clos::default() };
+    let three = Clos { tiers: 3, hosts_per_leaf: 4, ..Clos::default() };
+    for (net, header, has_cores) in [
+        (clos.build(&flat(64)), "Nodes 64\nTiers 2\nPodsize 64\n", false),
+        (Clos { oversubscription: 4000, ..clos }.build(&delays), "Nodes 64\nTiers 2\nPodsize 64\n", false),
+        (three.build(&flat(64)), "Nodes 64\nTiers 3\nPodsize 16\n", true),
+        (Clos { spines: 2, ..three }.build(&delays), "Nodes 64\nTiers 3\nPodsize 16\n", true),
+        (FatTree { k: 4 }.build(&flat(16)), "Nodes 16\nTiers 3\nPodsize 4\n", true),
+        (FatTree { k: 8 }.build(&flat(64)), "Nodes 64\nTiers 3\nPodsize 16\n", true),
+    ] {
+        let net = net.unwrap();
+        let text = to_htsim(&net).unwrap();
+        assert!(text.starts_with(header), "{text}");
+        let read = parse_htsim("written", &text).unwrap_or_else(|e| panic!("{e}\n{text}")).network;
+        assert_eq!(canonical(&read), canonical(&net), "{text}");
+        assert_eq!((&read.ranks, kinds_of_links(&read)), (&net.ranks, kinds_of_links(&net)));
+        let (ours, theirs) = (distances(&net), distances(&read));
+        assert_eq!((ours.diameter, ours.mean_paths), (theirs.diameter, theirs.mean_paths));
+        assert_eq!(bisection_bps(&read), bisection_bps(&net));
+        if !has_cores {
+            assert_eq!((&read.links, read.nodes.len()), (&net.links, net.nodes.len()), "node by node");
+        }
+        assert_eq!(to_htsim(&read).unwrap(), text, "and is written again as it was");
+    }
+}
+
+#[test]
+fn files_of_htsim_survive_being_written() {
+    let corpus = ["ok-leaf-spine.topo", "ok-three-tiers.topo"].map(|name| Path::new("tests/corpus/topo").join(name));
+    let given = ["fat_tree_1024.topo", "leaf_spine_tiny.topo"].map(|name| format!("../htsim/{name}"));
+    for path in corpus.into_iter().chain(given.iter().filter_map(|name| shared(name))) {
+        let first = read_topology(&path, TopologyFormat::Htsim).unwrap().network;
+        let text = to_htsim(&first).unwrap();
+        assert_eq!(parse_htsim("written", &text).unwrap().network, first, "{}:\n{text}", path.display());
+    }
+    // Bundles of two links, and switches that take time: half nanoseconds in the delays of the lower two tiers.
+    let text = "Nodes 16\nTiers 3\nPodsize 8\nTier 0\nDownlink_speed_Gbps 100\nRadix_Down 4\nRadix_Up 4\nDownlink_Latency_ns 2\n\
+                Switch_Latency_ns 5\nTier 1\nDownlink_speed_Gbps 100\nRadix_Down 4\nRadix_Up 2\nOversubscribed 2\nDownlink_Latency_ns 1\n\
+                Switch_Latency_ns 4\nBundle 2\nTier 2\nDownlink_speed_Gbps 100\nRadix_Down 4\nDownlink_Latency_ns 9\nSwitch_Latency_ns 7\nBundle 2\n";
+    let first = parse_htsim("given", text).unwrap().network;
+    assert_eq!(parse_htsim("written", &to_htsim(&first).unwrap()).unwrap().network, first);
+}
+
+#[test]
+fn what_htsims_form_cannot_say_is_refused_with_the_reason() {
+    let fabric = flat(64);
+    let clos = Clos { hosts_per_leaf: 8, ..Clos::default() };
+    let pods = Clos { tiers: 3, hosts_per_leaf: 4, ..Clos::default() };
+    let odd = Fabric { link_delay_ps: 1_000_250, ..fabric.clone() };
+    let slow = Fabric { uplink_bps: 2_500_000_000, ..fabric.clone() };
+    for (net, reason) in [
+        (Clos { spines: 3, ..clos }.build(&fabric), "a leaf with 800 Gb/s downward and 300 Gb/s upward"),
+        (Clos { spines: 16, ..clos }.build(&fabric), "a leaf with 800 Gb/s downward and 1600 Gb/s upward"),
+        (Clos { cores: 12, ..pods }.build(&fabric), "an aggregation switch with 400 Gb/s downward and 300 Gb/s upward"),
+        (Clos { hosts_per_leaf: 24, ..clos }.build(&fabric), "leaf2 with 16 hosts beside leaf0 with 24"),
+        (FatTree { k: 8 }.build(&flat(48 + 4)), "equal pods"),
+        (clos.build(&odd), "a delay of 1000250 ps"),
+        (clos.build(&slow), "a rate of 2500000000 bps"),
+        (Clos { hosts_per_leaf: 64, ..clos }.build(&fabric), "one tier of switches"),
+        (RailOptimized::default().build(&simai(64, 1, 400)), "whose hosts do not follow each other"),
+        (Clos { planes: 2, ..clos }.build(&simai(64, 2, 400)), "host0 with several links"),
+        (
+            Clos::default().build(&Fabric { nics_per_server: 4, ..simai(64, 1, 400) }),
+            "a NIC that is not that of one GPU",
+        ),
+        (Dragonfly::default().build(&fabric), "one tier of switches"),
+        (BCube { ports: 0, levels: 2 }.build(&simai(64, 1, 400)), "a part of a server"),
+        (Ok(grid(GridLinks::Ring, &[4, 4])), "one tier of switches"),
+    ] {
+        let message = to_htsim(&net.unwrap()).unwrap_err().to_string();
+        assert!(
+            message.contains(reason) && message.ends_with("cannot be written in the htsim form"),
+            "{reason}: {message}"
+        );
+    }
+    let site = Sites { n: 2, links: 1, link_bps: 100 * BPS_PER_GBPS, delay_ps: PS_PER_US };
+    let joined = site.build(&FabricShape::Clos(clos), &flat(64)).unwrap();
+    let message = to_htsim(&joined).unwrap_err().to_string();
+    assert!(message.contains("which does not lead from one tier to the next"), "{message}");
 }
 
 #[test]

@@ -10,7 +10,8 @@ use hyperfold_network::routing::{
 };
 use hyperfold_network::topology::text::text_of;
 use hyperfold_network::topology::{
-    Link, Network, Node, NodeIdx, NodeKind, parse_infragraph, parse_ns3, parse_simai, to_infragraph, to_ns3, to_simai,
+    Link, Network, Node, NodeIdx, NodeKind, parse_htsim, parse_infragraph, parse_ns3, parse_simai, to_htsim,
+    to_infragraph, to_ns3, to_simai,
 };
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -23,6 +24,10 @@ fn corpus(file: &str) -> Vec<u8> {
 /// Gives the bytes to every parser; what reads must be usable.
 fn parse_all(bytes: Vec<u8>) {
     let Ok(text) = text_of("fuzz", bytes) else { return };
+    if let Ok(file) = parse_htsim("fuzz", &text) {
+        let written = to_htsim(&file.network).expect("what the form has said, it can say again");
+        assert_eq!(parse_htsim("written", &written).unwrap().network, file.network);
+    }
     for read in [parse_ns3, parse_simai, parse_infragraph] {
         if let Ok(file) = read("fuzz", &text) {
             file.network.validate().unwrap();
@@ -32,6 +37,9 @@ fn parse_all(bytes: Vec<u8>) {
             }
             if let Ok(written) = to_simai(&file.network, "GPU") {
                 parse_simai("written", &written).unwrap();
+            }
+            if let Ok(written) = to_htsim(&file.network) {
+                parse_htsim("written", &written).unwrap();
             }
             if let Ok(written) = to_infragraph(&file.network) {
                 parse_infragraph("written", &written).unwrap();
@@ -64,7 +72,7 @@ fn parse_all(bytes: Vec<u8>) {
     }
 }
 
-const VALID: [&str; 8] = [
+const VALID: [&str; 10] = [
     "topology/ok-infragraph.infragraph",
     "topology/ok-star.ns3",
     "topology/ok-parallel-and-notes.ns3",
@@ -73,6 +81,8 @@ const VALID: [&str; 8] = [
     "flows/ok-seconds.txt",
     "routes/ok.txt",
     "cdf/ok.csv",
+    "topo/ok-leaf-spine.topo",
+    "topo/ok-three-tiers.topo",
 ];
 
 /// What a mutation puts in.

@@ -111,6 +111,7 @@ const OF_FLOWS: [&str; 3] = ["transport.payload_bytes", "transport.ack_interval_
 fn is_of_packets(key: &str) -> bool {
     (key.starts_with("transport.") && !OF_FLOWS.contains(&key))
         || (key.starts_with("topology.") && key.ends_with("buffer_mib"))
+        || key == "topology.switch"
 }
 
 /// Sections whose keys describe the network between servers.

@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 
 use hyperfold_config::spec::Named;
-use hyperfold_network::topology::{to_infragraph, to_ns3, to_simai};
+use hyperfold_network::topology::{to_htsim, to_infragraph, to_ns3, to_simai};
 use hyperfold_report::plot::network_picture;
 
 use super::source::NetworkSource;
@@ -49,6 +49,8 @@ pub enum WrittenForm {
     Ns3,
     /// SimAI
     Simai,
+    /// htsim's fat trees, of two or three tiers; servers and NVLink are left out
+    Htsim,
     /// InfraGraph, as JSON
     Infragraph,
 }
@@ -66,11 +68,19 @@ pub fn export(args: &ExportArgs) -> Result<Exit, CliError> {
     let text = match args.to {
         WrittenForm::Ns3 => to_ns3(&found.network),
         WrittenForm::Simai => to_simai(&found.network, &gpu),
+        WrittenForm::Htsim => to_htsim(&found.network),
         WrittenForm::Infragraph => to_infragraph(&found.network),
     };
     let text = text.map_err(CliError::bad_input)?;
-    if args.to == WrittenForm::Ns3 && found.network.nvlink.is_some() {
-        tell("warning: the ns-3 form has no servers: GPUs of one server will reach each other over the network");
+    let form_without_servers = match args.to {
+        WrittenForm::Ns3 => Some("ns-3"),
+        WrittenForm::Htsim => Some("htsim"),
+        WrittenForm::Simai | WrittenForm::Infragraph => None,
+    };
+    if let Some(form) = form_without_servers.filter(|_| found.network.nvlink.is_some()) {
+        tell(&format!(
+            "warning: the {form} form has no servers: GPUs of one server will reach each other over the network"
+        ));
     }
     write(&args.out, args.force, text.as_bytes())
 }

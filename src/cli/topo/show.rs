@@ -53,6 +53,10 @@ pub fn rate(bps: u64) -> String {
     if gbps < 1e4 { format!("{gbps} Gb/s") } else { format!("{} Tb/s", (gbps / 10.0).round() / 100.0) }
 }
 
+fn mib(bytes: u64) -> f64 {
+    bytes as f64 / f64::from(1 << 20)
+}
+
 fn percent(share: Option<f64>) -> String {
     share.map_or_else(String::new, |s| format!("{:.1} %", 100.0 * s))
 }
@@ -87,6 +91,17 @@ fn one(found: &FoundNetwork, facts: &Facts) -> Vec<String> {
             counted(class.to_hosts as usize, "port"),
             class.to_switches,
             rate(class.bps)
+        ));
+    }
+    for (i, tier) in found.chips.iter().enumerate() {
+        lines.push(format!(
+            "{:<12}{} like {}: {}, {} Tb/s, buffer {:.3} MiB",
+            if i == 0 { "chips" } else { "" },
+            count(tier.n_switches as u64),
+            tier.first_switch,
+            tier.chip.name,
+            tier.chip.capacity_gbps as f64 / 1e3,
+            mib(tier.buffer_bytes)
         ));
     }
     lines.push(format!("links       {}", count(facts.n_links() as u64)));
@@ -159,6 +174,11 @@ fn as_json(axes: &[String], found: &FoundNetwork, facts: &Facts) -> String {
         .iter()
         .map(|(c, n)| json!({"count": n, "ports_to_hosts": c.to_hosts, "ports_to_switches": c.to_switches, "bps": c.bps}))
         .collect();
+    let chips: Vec<_> = found
+        .chips
+        .iter()
+        .map(|tier| json!({"chip": tier.chip.name, "count": tier.n_switches, "first": tier.first_switch, "buffer_mib": mib(tier.buffer_bytes)}))
+        .collect();
     let links: Vec<_> = facts
         .links
         .iter()
@@ -166,7 +186,7 @@ fn as_json(axes: &[String], found: &FoundNetwork, facts: &Facts) -> String {
         .collect();
     json!({
         "exp_id": found.exp_id, "axes": values, "kind": found.kind(), "gpus": facts.gpus, "servers": facts.servers, "nics": facts.hosts,
-        "switches": switches, "links": links, "diameter_links": d.diameter, "mean_links": d.mean, "unreached_pairs": d.unreached_pairs,
+        "switches": switches, "chips": chips, "links": links, "diameter_links": d.diameter, "mean_links": d.mean, "unreached_pairs": d.unreached_pairs,
         "min_paths": d.min_paths, "max_paths": d.max_paths, "mean_paths": d.mean_paths, "rtt_ps": facts.rtt_ps,
         "bisection_bps": facts.bisection_bps, "half_bps": facts.half_bps,
         "cost_usd": found.bill.cost_cents as f64 / 100.0, "power_kw": found.bill.power_mw as f64 / 1e6,

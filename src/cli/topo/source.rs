@@ -11,8 +11,8 @@ use clap::{Args, ValueEnum};
 use hyperfold_base::units::counted;
 use hyperfold_config::spec::{Config, KeyId, TopologyKind};
 use hyperfold_config::sweep::{self, Experiment, SetOverrides, Sweep};
-use hyperfold_host::cluster_network;
 use hyperfold_host::cost::Bill;
+use hyperfold_host::{TierChip, cluster_network, tier_chips};
 use hyperfold_network::topology::text::load_head;
 use hyperfold_network::topology::{FabricShape, Network, TopologyFormat};
 
@@ -78,6 +78,8 @@ pub struct FoundNetwork {
     pub config: Config,
     pub network: Network,
     pub bill: Bill,
+    /// Chips of its switches, if the configuration says which.
+    pub chips: Vec<TierChip>,
 }
 
 impl FoundNetwork {
@@ -208,10 +210,14 @@ fn guessed(path: &Path) -> Result<FileForm, CliError> {
 
 impl FoundNetworks {
     fn build(&mut self, sweep: &Sweep, experiment: &Experiment, config: Config) {
-        match cluster_network(&config) {
-            Ok((network, bill)) => {
+        let built = cluster_network(&config).and_then(|(network, bill)| {
+            let chips = tier_chips(&config, &network)?;
+            Ok((network, bill, chips))
+        });
+        match built {
+            Ok((network, bill, chips)) => {
                 let values = sweep.axis_values(experiment).iter().map(ToString::to_string).collect();
-                self.networks.push(FoundNetwork { exp_id: experiment.exp_id, values, config, network, bill });
+                self.networks.push(FoundNetwork { exp_id: experiment.exp_id, values, config, network, bill, chips });
             }
             Err(why) => self.failed.push((experiment.exp_id, why.to_string())),
         }

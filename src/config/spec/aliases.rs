@@ -35,6 +35,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
         "cut_through cutthrough cut_through_switching topology.cut_through store_and_forward switching_mode forwarding_mode switch_mode wormhole",
     ),
     ("topology.oversubscription", "oversub oversubscription_ratio oversubscription_factor"),
+    ("topology.switch", "switch_chip switch_asic switch_model switch_name switch_type asic chip"),
     ("topology.leaf_buffer_mib", "leaf_buffer tor_buffer tor_buffer_mib buffer_leaf_mib"),
     ("topology.agg_buffer_mib", "agg_buffer aggregation_buffer aggregation_buffer_mib buffer_agg_mib"),
     ("topology.spine_buffer_mib", "spine_buffer core_buffer core_buffer_mib buffer_spine_mib"),

@@ -174,7 +174,8 @@ const OF_ITERATIONS: [&str; 3] = ["routing", "transport", "fidelity"];
 const OF_ITERATIONS_TOO: [KeyId; 5] =
     [KeyId::LinkDelayNs, KeyId::UplinkDelayNs, KeyId::CoreDelayNs, KeyId::SwitchLatencyNs, KeyId::BufferMib];
 /// Keys of other sections that `fidelity.mode = "job"` does not read.
-const OF_PACKETS_TOO: [KeyId; 27] = [
+const OF_PACKETS_TOO: [KeyId; 28] = [
+    KeyId::Switch,
     KeyId::Outages,
     KeyId::PortFailover,
     KeyId::RerouteUs,

@@ -23,6 +23,7 @@ use super::sections::{
 use super::series::series_keys;
 use super::server_links::{check_links, link_kind};
 use super::servers::SERVERS;
+use super::switches::SwitchChoice;
 use super::topology::topology_kind;
 use super::traffic_classes::TrafficClasses;
 use super::value::{Value, Values};
@@ -116,6 +117,7 @@ impl Config {
                 global_delay_ps: scaled(v.float(KeyId::GlobalDelayNs), PS_PER_NS as f64),
                 switch_latency_ps: scaled(v.float(KeyId::SwitchLatencyNs), PS_PER_NS as f64),
                 oversubscription_milli: scaled(v.float(KeyId::Oversubscription), 1e3) as u32,
+                switch: SwitchChoice::of(v),
                 buffer_bytes: mib(KeyId::BufferMib),
                 tier_buffers: tier_keys.iter().any(|key| v.given(*key)).then(|| TierBuffers {
                     leaf: mib(KeyId::LeafBufferMib),

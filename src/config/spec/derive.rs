@@ -9,6 +9,7 @@ use super::key_id::KeyId;
 use super::schedules::ScheduleChoice;
 use super::server_links::{has_server_file, own_links};
 use super::servers::{ServerModel, find_server, gpu_of};
+use super::switches::SwitchChoice;
 use super::traffic_classes::has_lossy;
 use super::value::{Value, Values};
 
@@ -74,7 +75,15 @@ pub(super) fn base_time_across_ns(v: &Values) -> Value {
 pub(super) fn server_xml(v: &Values) -> Value {
     v.get(KeyId::NcclTopoFile).clone()
 }
+/// The buffer of the reference's switches, or that of a chip. Unset where the ports of each tier decide which chip it is.
 pub(super) fn buffer_mib(v: &Values) -> Value {
+    match SwitchChoice::of(v) {
+        Some(SwitchChoice::Chip(chip)) => Value::Float(chip.buffer_mib()),
+        Some(SwitchChoice::ByRate) => Value::Unset,
+        None => Value::Float(32.0),
+    }
+}
+pub(super) fn tier_buffer_mib(v: &Values) -> Value {
     v.get(KeyId::BufferMib).clone()
 }
 pub(super) fn link_gbps(v: &Values) -> Value {

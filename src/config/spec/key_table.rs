@@ -51,12 +51,14 @@ macro_rules! for_each_key {
                 "cut-through: a switch may forward a packet once this many bytes of it are there, such as 64, if its egress is not faster than the link it comes by; 0: after the last bit (store and forward)";
             Oversubscription "topology.oversubscription" stepped(0.001, 1000.0, 0.001), D::Float(1.0),
                 oversubscribed, "rate into a leaf from hosts over its rate to the tier above";
-            BufferMib "topology.buffer_mib" BUFFER_MIB, D::Float(32.0), shares_buffer, "shared packet buffer of a switch; one inside a server has room for what is in flight besides";
-            LeafBufferMib "topology.leaf_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"), |v| shares_buffer(v) && generated(v),
+            Switch "topology.switch" one_of(&SWITCHES, &[]), D::Choice("none"), always,
+                "switch chip of all tiers, whose capacity must hold the ports and whose buffer they have; \"by-rate\": the smallest chip that holds a tier's ports; \"none\": switches of any size";
+            BufferMib "topology.buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "32; with topology.switch that of the chip"), shares_buffer, "shared packet buffer of a switch; one inside a server has room for what is in flight besides";
+            LeafBufferMib "topology.leaf_buffer_mib" BUFFER_MIB, D::Derived(derive::tier_buffer_mib, "buffer_mib"), |v| shares_buffer(v) && generated(v),
                 "of a leaf: a switch that has hosts";
-            AggBufferMib "topology.agg_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"), |v| shares_buffer(v) && three_tiers(v),
+            AggBufferMib "topology.agg_buffer_mib" BUFFER_MIB, D::Derived(derive::tier_buffer_mib, "buffer_mib"), |v| shares_buffer(v) && three_tiers(v),
                 "of a switch in the middle one of three tiers";
-            SpineBufferMib "topology.spine_buffer_mib" BUFFER_MIB, D::Derived(derive::buffer_mib, "buffer_mib"),
+            SpineBufferMib "topology.spine_buffer_mib" BUFFER_MIB, D::Derived(derive::tier_buffer_mib, "buffer_mib"),
                 |v| shares_buffer(v) && several_tiers(v), "of a switch in the highest tier: spines, or the cores of three tiers";
             FatTreeK "topology.k" int(0, 256), D::Int(0), |v| topology(v, "fat-tree") || topology(v, "bcube"),
                 "ports of a switch of a fat-tree, even, or of a BCube; 0: the least that fits the GPUs";

@@ -9,6 +9,7 @@ use super::key_id::{KeyId, N_KEYS};
 use super::key_table::for_each_key;
 use super::recipe_names::RECIPES;
 use super::servers::SERVERS;
+use super::switches::SWITCHES;
 use hyperfold_base::{
     for_each_failure_model, for_each_placement, for_each_routing_policy, for_each_scheduler, listed, names,
     names_and_file, names_and_trace, words,

@@ -40,6 +40,7 @@ mod series;
 mod server_links;
 mod servers;
 mod serving;
+mod switches;
 mod topology;
 mod traffic_classes;
 mod training;
@@ -86,6 +87,7 @@ pub use sections::{
 pub use series::SeriesKeys;
 pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
 pub use serving::{AdmissionChoice, BatchingChoice, Drafting, GeneratedRequests, PoolLayout, RequestSource, Serving};
+pub use switches::{SWITCHES, SwitchChip, SwitchChoice, switch_chips};
 pub use traffic_classes::TrafficClasses;
 pub use training::{
     CudaGraphChoice, Fp8ScalingChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice,

@@ -12,6 +12,7 @@ use super::outages::OutageText;
 use super::program::ProgramSpec;
 use super::registered::RegisteredPolicy;
 use super::series::SeriesKeys;
+use super::switches::SwitchChoice;
 use hyperfold_network::topology::{FabricShape, Sites};
 use hyperfold_network::transport::TierBuffers;
 
@@ -73,9 +74,11 @@ pub struct TopologySection {
     pub switch_latency_ps: u64,
     /// Oversubscription in thousandths: 1000 is 1:1.
     pub oversubscription_milli: u32,
-    /// Shared buffer of a switch, bytes.
+    /// Chips of switches; `None`: switches have as many ports as they need.
+    pub switch: Option<SwitchChoice>,
+    /// Shared buffer of a switch, bytes. 0: that of its chip, which the network decides.
     pub buffer_bytes: u64,
-    /// Buffers of each tier; `None`: all tiers have `buffer_bytes`.
+    /// Buffers of each tier, which may be 0 as `buffer_bytes` may; `None`: all tiers have `buffer_bytes`.
     pub tier_buffers: Option<TierBuffers>,
     /// What fails while packets cross the network.
     pub outages: Vec<OutageText>,

@@ -14,4 +14,4 @@ pub mod prepare;
 pub(crate) mod prepared_before;
 pub(crate) mod route;
 pub mod servers;
-mod switches;
+pub(crate) mod switches;

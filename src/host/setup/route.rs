@@ -33,7 +33,7 @@ use crate::setup::network::{bill, network, nvlink_as_packets};
 use crate::setup::own_routing::named_routing_policy;
 use crate::setup::pauses;
 use crate::setup::servers;
-use crate::setup::switches::marking;
+use crate::setup::switches::{chips, marking};
 
 /// Whether an experiment is computed while it is prepared, and not simulated: its one program communicates by closed form only.
 pub fn is_worked_out(config: &Config) -> bool {
@@ -117,6 +117,8 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     let config = &*applied;
     let bill = bill(config, &network)?;
     notes.extend(unsold_switches(config, &network));
+    let tier_chips = chips::tier_chips(config, &network)?;
+    notes.extend(chips::chosen_chips(config, &tier_chips));
     if config.cluster.nvlink_packets {
         nvlink_as_packets(&mut network, servers::links_of_mesh(config, described.as_ref()) > 1);
     }
@@ -151,6 +153,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     }
     budget::doing("paths");
     let mut transport = config.transport(first_host_rate(&network))?;
+    transport.tier_buffers = chips::chosen_buffers(config, &tier_chips).or(transport.tier_buffers);
     let router = Router::new(&network);
     let policy: Box<dyn RoutingPolicy> = match (&config.routing.policy, named_routing_policy(config)) {
         (_, Some(policy)) => policy,

@@ -11,6 +11,9 @@ use super::text::{FileError, Line, Lines, shown};
 use super::validate::{MAX_LINKS, MAX_NODES, TopologyError};
 use hyperfold_base::units::{BPS_PER_GBPS, PS_PER_NS};
 
+/// The highest rate of a link in Gb/s that is read and written.
+pub(super) const MAX_GBPS: u64 = 8_000;
+
 /// The block of one tier. Latencies are in ns.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tier {
@@ -132,7 +135,7 @@ fn set(line: &Line, slot: &mut Option<u64>, key: &str, value: &str, min: u64, ma
 
 fn set_tier(line: &Line, tier: usize, t: &mut Tier, key: &str, value: &str) -> Result<(), FileError> {
     match key {
-        "downlink_speed_gbps" => set(line, &mut t.speed_gbps, "Downlink_speed_Gbps", value, 1, 8_000),
+        "downlink_speed_gbps" => set(line, &mut t.speed_gbps, "Downlink_speed_Gbps", value, 1, MAX_GBPS),
         "downlink_latency_ns" => set(line, &mut t.latency_ns, "Downlink_Latency_ns", value, 1, 1_000_000_000),
         "switch_latency_ns" => set(line, &mut t.switch_latency_ns, "Switch_Latency_ns", value, 0, 1_000_000_000),
         "radix_down" => set(line, &mut t.radix_down, "Radix_Down", value, 1, u64::from(MAX_NODES)),

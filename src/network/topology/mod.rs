@@ -12,6 +12,7 @@ mod ns3;
 mod reduction_tree;
 mod simai;
 pub mod text;
+mod to_htsim;
 mod validate;
 
 use std::path::Path;
@@ -30,6 +31,7 @@ pub use ns3::{TopologyFile, parse_ns3, to_ns3};
 pub use reduction_tree::{ReductionTree, fabric_ports, reduction_tree};
 pub use simai::{parse_simai, to_simai};
 pub use text::FileError;
+pub use to_htsim::to_htsim;
 pub use validate::{MAX_LINKS, MAX_NODES, TopologyError};
 
 /// Formats of topology files.

@@ -1,3 +1,4 @@
-//! Switches of a network: what follows from their buffers.
+//! Switches of a network: their chips, and what follows from their buffers.
 
+pub(crate) mod chips;
 pub(super) mod marking;
