@@ -30,6 +30,7 @@ fn layout() -> Layout {
         bytes: ElementBytes { params: 2, grads: 4, activations: 2, optimizer: 12 },
         precision: Precision::Bf16,
         fp8_scaling: Fp8Scaling::Delayed,
+        fp8_any_order: false,
         compiled: true,
         fused_activation_cast: false,
         fused_grouped_mlp: false,
