@@ -130,7 +130,17 @@ fn bytes_do_not_depend_on_the_order_of_finishing() {
     names.retain(|name| name != "journal.bin");
     assert_eq!(
         names,
-        ["failed.csv", "flows.csv", "jobs.csv", "links.csv", "results.csv", "results.parquet", "rtt.csv", "stats.csv"]
+        [
+            "failed.csv",
+            "flows.csv",
+            "jobs.csv",
+            "links.csv",
+            "results.csv",
+            "results.parquet",
+            "rtt.csv",
+            "rtt_means.csv",
+            "stats.csv"
+        ]
     );
     for name in &names {
         let first = fs::read(root.path().join("0").join(name)).unwrap();

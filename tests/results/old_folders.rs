@@ -16,9 +16,16 @@ use crate::support::program::Folder;
 const NAMES: [&str; 4] = ["cluster", "folding", "inference", "packets"];
 /// Folders whose records lack fields: the first has no `critical_rank`, `retransmissions` and `slowed_by`, the second no `packet_hops_plain`, the third neither
 /// the ends and rates of links nor slowdowns and retransmissions of flows, the fourth neither preemptions nor cached tokens of requests, the
-/// fifth no errors of latencies, the sixth no paused times.
-const EARLIER: [&str; 6] =
-    ["earlier", "earlier-packets", "earlier-links", "earlier-inference", "earlier-latency", "earlier-pauses"];
+/// fifth no errors of latencies, the sixth no paused times, the seventh no mean round trips.
+const EARLIER: [&str; 7] = [
+    "earlier",
+    "earlier-packets",
+    "earlier-links",
+    "earlier-inference",
+    "earlier-latency",
+    "earlier-pauses",
+    "earlier-round-trips",
+];
 
 fn stored(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/corpus/old-folders").join(name)
