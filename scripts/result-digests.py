@@ -10,7 +10,7 @@
 
 FILE of the repository: tests/digests/results.sha256. Cases are every sweep under experiments/ at small size, each case of experiments/contention folded in two ways, and 300
 random sweeps, drawn from a fixed seed, each with fidelity.fast_forward "off", "exact" and "steady". A line is `case file digest`; the digest is the first 16 digits of the SHA-256 of
-results.csv, flows.csv, links.csv and (where a case has them) rtt.csv and jobs.csv. A case that fails has a line `exit` with its code, and the rows of failed.csv.
+results.csv, flows.csv, links.csv and (where a case has them) rtt.csv, rtt_means.csv, jobs.csv and shared_links.csv. A case that fails has a line `exit` with its code, and the rows of failed.csv.
 
 Of stats.csv the names of columns, times and sizes in memory do not count; it is compared only where a run is one experiment on one thread, as the memo's hits
 of several depend on which comes first. Cases of experiments/contention are named by a digest of their content, so that files may be renamed. Everything runs in a temporary folder.
@@ -37,7 +37,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 EXPERIMENTS = ROOT / "experiments"
 RANDOM_SWEEPS = 300
 MODES = ("off", "exact", "steady")
-FILES = ("results.csv", "flows.csv", "links.csv", "rtt.csv", "jobs.csv", "shared_links.csv")
+FILES = ("results.csv", "flows.csv", "links.csv", "rtt.csv", "rtt_means.csv", "jobs.csv", "shared_links.csv")
 # Columns of results.csv that do not count: hashes of all keys, which every new key changes, and columns that are younger than the recorded digests.
 NOT_COUNTED = {"config_key", "exp_key", "algorithm", "protocol", "channels"}
 NOT_COUNTED |= {"validated_error", "validated_class", "validated_mean_error", "validated_p90_error", "validated_rows"}
@@ -106,6 +106,7 @@ SMALL = {
     "studies/ultra-ethernet-beside-htsim": [],
     "studies/ultra-ethernet-slow-links": [],
     "studies/weighed-ports": [],
+    "studies/flowlets": ["workload.bytes=200000"],
     "studies/traffic-classes": [],
     "studies/switches-that-reduce": ["job.train.bytes=1048576"],
     "studies/kineto": [],
