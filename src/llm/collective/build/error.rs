@@ -22,7 +22,7 @@ pub enum ScheduleError {
         algorithm: Algorithm,
     },
     /// The operation cannot be carried out so.
-    #[error("{op:?} by {algorithm:?} does not exist; {op:?} knows {known}")]
+    #[error("{} by {} does not exist; it is carried out by {known}", .op.name(), .algorithm.name())]
     NoSuch {
         /// Operation that was asked for.
         op: CollectiveOp,
