@@ -35,8 +35,12 @@ use writer::ScheduleWriter;
 /// Names of the algorithms that have schedules for `op`, for messages.
 pub const fn known(op: CollectiveOp) -> &'static str {
     match op {
-        CollectiveOp::AllReduce | CollectiveOp::Barrier => "ring, tree, halving-doubling, direct, hierarchical, nvls, in-network",
-        CollectiveOp::AllGather | CollectiveOp::ReduceScatter => "ring, halving-doubling, pat, direct, hierarchical, nvls, in-network",
+        CollectiveOp::AllReduce | CollectiveOp::Barrier => {
+            "ring, tree, halving-doubling, direct, hierarchical, nvls, in-network"
+        }
+        CollectiveOp::AllGather | CollectiveOp::ReduceScatter => {
+            "ring, halving-doubling, pat, direct, hierarchical, nvls, in-network"
+        }
         CollectiveOp::AllToAll => "direct, hierarchical",
         CollectiveOp::Experts(_) => "the algorithm of their dispatcher alone",
         CollectiveOp::Broadcast | CollectiveOp::Reduce => "ring (a chain), tree, direct, hierarchical",
