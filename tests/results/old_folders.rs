@@ -95,11 +95,13 @@ fn what_is_read_of_a_file_is_all_that_it_has() {
         run.each_flow(|exp_id, flow| read.get_mut(&exp_id).unwrap().flows.push(flow)).unwrap();
         run.each_link(|exp_id, link| read.get_mut(&exp_id).unwrap().links.push(link)).unwrap();
         run.each_rtt(|exp_id, rtt| read.get_mut(&exp_id).unwrap().rtt.push(rtt)).unwrap();
+        run.each_rtt_mean(|exp_id, mean| read.get_mut(&exp_id).unwrap().rtt_means.push(mean)).unwrap();
         run.each_stats(|exp_id, stats| read.get_mut(&exp_id).unwrap().stats = stats).unwrap();
         for companion in COMPANIONS {
             let path = stored(name).join(companion.name);
             // Nobody reads the others row by row.
-            let is_read = ["flows.csv", "links.csv", "rtt.csv", "stats.csv", "jobs.csv", "shared_links.csv"];
+            let is_read =
+                ["flows.csv", "links.csv", "rtt.csv", "rtt_means.csv", "stats.csv", "jobs.csv", "shared_links.csv"];
             if path.exists() && is_read.contains(&companion.name) {
                 let rows: Vec<u8> = read.values().flat_map(|finished| (companion.text)(&outputs, finished)).collect();
                 let text = fs::read_to_string(&path).unwrap();
@@ -108,5 +110,5 @@ fn what_is_read_of_a_file_is_all_that_it_has() {
             }
         }
     }
-    assert_eq!(n_files, 9, "stats.csv four times, the others once");
+    assert_eq!(n_files, 10, "stats.csv four times, the others once");
 }

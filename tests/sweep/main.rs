@@ -8,6 +8,7 @@ mod fuzz_targets;
 mod include;
 mod net_corpus;
 mod net_fabrics;
+mod net_forms;
 mod net_fuzz;
 mod net_golden;
 mod net_shapes;
