@@ -182,7 +182,7 @@ fn around(r: &Recommended, best: &Recommendation, scope: Option<&str>) -> Vec<St
         lines.push(format!("  with all else the same{averaged}:"));
     }
     for (axis, others) in told {
-        let value = |c: usize| r.sheet.axes()[*axis].text[r.design.configurations[c].rows[0]].as_str();
+        let value = |c: usize| spec::shown_value(&r.sheet.axes()[*axis].text[r.design.configurations[c].rows[0]]);
         let (tied, worse): (Vec<&Alternative>, Vec<&Alternative>) = others.iter().partition(|o| o.tied);
         let named: Vec<&str> = tied.iter().take(NAMED_UP_TO).map(|o| value(o.configuration)).collect();
         let more = tied.len().saturating_sub(NAMED_UP_TO);
@@ -227,7 +227,7 @@ fn left_out(r: &Recommended, best: &Recommendation) -> Option<String> {
     let mut lost: BTreeMap<(usize, u32), String> = BTreeMap::new();
     for (c, (axis, level)) in (0..r.design.configurations.len()).flat_map(|c| values(c).map(move |v| (c, v))) {
         if !kept.contains(&(axis, level)) {
-            let text = &r.sheet.axes()[axis].text[r.design.configurations[c].rows[0]];
+            let text = spec::shown_value(&r.sheet.axes()[axis].text[r.design.configurations[c].rows[0]]);
             lost.insert((axis, level), format!("{} {text}", r.design.axes[axis].key));
         }
     }
@@ -300,13 +300,17 @@ fn memory(r: &Recommended, best: &Recommendation, tight: &BTreeMap<u64, String>)
     })
 }
 
-/// Values of a design on its axes. Numbers are shown with the name of the axis.
+/// Values that are words and still need the name of their key.
+const SAY_LITTLE: [&str; 7] = ["true", "false", "none", "auto", "off", "on", "default"];
+
+/// Values of a design on its axes. Numbers, and words that say little alone, are shown with the name of the axis.
 fn in_words(r: &Recommended, configuration: usize) -> String {
     let row = r.design.configurations[configuration].rows[0];
     let values = r.design.answers().map(|a| {
         let (column, key) = (&r.sheet.axes()[a], &r.design.axes[a].key);
-        let text = column.text[row].as_str();
-        let bare = text.starts_with(|c: char| c.is_ascii_alphabetic()) && !matches!(text, "true" | "false");
+        let text = spec::shown_value(&column.text[row]);
+        // A name says what it is, such as `dcqcn`; a number or a switch does not.
+        let bare = text.starts_with(|c: char| c.is_ascii_alphabetic()) && !SAY_LITTLE.contains(&text);
         let (name, of_job) = (spec::short_name(key), key.starts_with(spec::JOB));
         if bare && !of_job { text.to_string() } else { format!("{name} {text}") }
     });
@@ -380,7 +384,8 @@ fn best(study: &Study, metric: &RankingMetric, group: &RankedGroup) -> String {
     let first = &group.ranked[0];
     let c = &study.configurations[first.configuration];
     let answers = (0..study.axes.len()).filter(|&a| !study.asks(&study.axes[a]));
-    let values: Vec<String> = answers.map(|a| format!("{} {}", short(study, a), c.values[a])).collect();
+    let values: Vec<String> =
+        answers.map(|a| format!("{} {}", short(study, a), spec::shown_value(&c.values[a].to_string()))).collect();
     let values = if values.is_empty() { String::new() } else { format!(" ({})", values.join(", ")) };
     let tokens = study
         .sample(c, "tokens_per_s")

@@ -5,7 +5,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::port_moves::{MovedPorts, PortMoves};
+use super::port_moves::{DownLinks, MovedPorts, PortMoves};
 pub use super::routed_flow::{PortFailover, RoutedFlow};
 use crate::routing::{FlowPaths, Router, RoutingPolicy};
 use crate::topology::{ArcIdx, Network};
@@ -65,9 +65,41 @@ pub struct Outage {
     pub down_ps: Option<u64>,
     /// Time at which they come back, in ps; `None`: they do not.
     pub up_ps: Option<u64>,
+    /// For what is planned: how long before it fails paths avoid it, in ps. They return as soon as it is back. `None`: routing notices both by itself, later.
+    pub drain_ps: Option<u64>,
+}
+
+/// A time during which paths avoid a link.
+#[derive(Clone, Copy, Debug)]
+struct AvoidedSpan {
+    link: u32,
+    since_ps: u64,
+    /// `None`: for ever.
+    until_ps: Option<u64>,
+    /// Whether that is planned, so that nobody counts on the link while it is still up.
+    planned: bool,
+}
+
+impl AvoidedSpan {
+    fn lasts_at(&self, time_ps: u64) -> bool {
+        self.since_ps <= time_ps && self.until_ps.is_none_or(|until| time_ps < until)
+    }
 }
 
 impl Outage {
+    /// Times during which paths avoid its links, where routing notices by itself after `reroute_ps`.
+    fn avoided(&self, reroute_ps: u64) -> impl Iterator<Item = AvoidedSpan> {
+        let since_ps = match (self.down_ps, self.drain_ps) {
+            (None, _) => 0,
+            (Some(down), Some(drain)) => down.saturating_sub(drain),
+            (Some(down), None) => down.saturating_add(reroute_ps),
+        };
+        let late_ps = if self.drain_ps.is_some() { 0 } else { reroute_ps };
+        let until_ps = self.up_ps.map(|up| up.saturating_add(late_ps));
+        let planned = self.drain_ps.is_some();
+        self.links.iter().map(move |&link| AvoidedSpan { link, since_ps, until_ps, planned })
+    }
+
     /// Whether it lasts from before the beginning to after the end, so that nothing changes meanwhile.
     pub fn is_lasting(&self) -> bool {
         self.down_ps.is_none() && self.up_ps.is_none()
@@ -95,7 +127,8 @@ pub struct ChangeList {
     pub other_ports: Vec<usize>,
 }
 
-/// Works out the changes that `outages` bring. Paths avoid a link from `reroute_ps` after it failed until `reroute_ps` after it came back.
+/// Works out the changes that `outages` bring. Paths avoid a link from `reroute_ps` after it failed until `reroute_ps` after it came back, or as
+/// [`Outage::drain_ps`] says.
 ///
 /// A flow whose own paths cross no link that is known to be down takes these. Any other takes what `policy` chooses on the network without those links, if
 /// that runs between the same two NICs, or if its `failover` is on. Ports that work again by then are not left. Links that fail before the beginning and do not
@@ -108,14 +141,15 @@ pub fn changes_of(
     policy: &dyn RoutingPolicy,
 ) -> ChangeList {
     let mut list = ChangeList::default();
-    // Times at which a link fails or comes back, and with the delay those at which paths change.
+    // Times at which a link fails or comes back, and those at which paths change.
     let mut times: BTreeSet<u64> = BTreeSet::new();
     let spans = down_spans(net.links.len(), outages);
     for span in spans.iter().filter(|span| span.is_change()) {
-        for time in std::iter::once(span.down_ps).chain(span.up_ps) {
-            times.insert(time);
-            times.insert(time.saturating_add(reroute_ps));
-        }
+        times.extend(std::iter::once(span.down_ps).chain(span.up_ps));
+    }
+    let avoided: Vec<AvoidedSpan> = outages.iter().flat_map(|outage| outage.avoided(reroute_ps)).collect();
+    for outage in outages.iter().filter(|outage| !outage.is_lasting()) {
+        times.extend(outage.avoided(reroute_ps).flat_map(|span| std::iter::once(span.since_ps).chain(span.until_ps)));
     }
     let mut current: Vec<Option<FlowPaths>> =
         flows.iter().map(|flow| (flow.first != flow.paths).then(|| flow.first.clone())).collect();
@@ -136,21 +170,20 @@ pub fn changes_of(
                 list.changes.push(TimedChange { time_ps, change: NetworkChange::LinkUp(span.link) });
             }
         }
-        let is_known = |span: &&DownSpan| {
-            let since_ps = if span.before { 0 } else { span.down_ps.saturating_add(reroute_ps) };
-            since_ps <= time_ps && span.up_ps.is_none_or(|up| time_ps < up.saturating_add(reroute_ps))
-        };
-        let now_known: BTreeSet<u32> = spans.iter().filter(is_known).map(|span| span.link).collect();
+        let now_known: BTreeSet<u32> =
+            avoided.iter().filter(|span| span.lasts_at(time_ps)).map(|span| span.link).collect();
         if now_known == known {
             continue;
         }
         known = now_known;
         let router = Router::avoiding(net, &|link| known.contains(&link));
         let is_down = |span: &&DownSpan| span.down_ps <= time_ps && span.up_ps.is_none_or(|up| time_ps < up);
-        let down: BTreeSet<u32> = spans.iter().filter(is_down).map(|span| span.link).collect();
+        let leave = avoided.iter().filter(|span| span.planned && span.lasts_at(time_ps));
+        let down: BTreeSet<u32> =
+            spans.iter().filter(is_down).map(|span| span.link).chain(leave.map(|span| span.link)).collect();
         let before = std::mem::take(&mut moved);
         if move_together {
-            moved = moves.places(&known, &down, &before);
+            moved = moves.places(&DownLinks { known: &known, now: &down, around: &router }, &before);
         }
         for (flow, routed) in flows.iter().enumerate() {
             if routed.failover == PortFailover::Together {
@@ -204,13 +237,7 @@ fn at_places(
     if (sends, answers) == flow.paths.ports() && !crosses(flow.paths, known) {
         return (None, true);
     }
-    let between = |router: &Router| {
-        let found = match (sends, answers) == home {
-            true => moves.policy.paths(router, &flow.key, flow.lane),
-            false => moves.policy.paths(&router.between(sends, answers ^ 1), &flow.key, flow.lane),
-        };
-        found.ok().filter(|found| found.ports() == (sends, answers))
-    };
+    let between = |router: &Router| moves.way(router, flow, sends, answers);
     let are_linked = [sends, answers].iter().all(|port| !known.contains(&(port / 2)));
     if are_linked && let Some(found) = between(router).filter(|found| !crosses(found, known)) {
         return (Some(found), true);
@@ -386,7 +413,7 @@ mod tests {
     }
 
     fn outage(link: u32, down_ps: u64, up_ps: Option<u64>) -> Outage {
-        Outage { links: vec![link], down_ps: Some(down_ps), up_ps }
+        Outage { links: vec![link], down_ps: Some(down_ps), up_ps, drain_ps: None }
     }
 
     #[test]
@@ -478,7 +505,7 @@ mod tests {
     fn what_failed_before_is_avoided_from_the_start() {
         let (_, own) = list_of(&[], 5);
         let used = own.data[0][1] / 2;
-        let before = |up_ps| Outage { links: vec![used], down_ps: None, up_ps };
+        let before = |up_ps| Outage { links: vec![used], down_ps: None, up_ps, drain_ps: None };
         assert_eq!(list_of(&[before(None)], 5).0, ChangeList::default());
         let (list, _) = list_of(&[before(Some(200))], 5);
         let [down, up, back] = &list.changes[..] else { panic!("{list:?}") };
@@ -486,6 +513,26 @@ mod tests {
         assert_eq!((up.time_ps, &up.change), (200, &NetworkChange::LinkUp(used)));
         assert_eq!((back.time_ps, &back.change), (205, &NetworkChange::NewPaths { flow: 0, paths: own }));
         assert!(before(None).is_lasting() && !before(Some(200)).is_lasting());
+    }
+
+    #[test]
+    fn paths_avoid_what_is_planned_before_it_fails() {
+        let (_, own) = list_of(&[], 50);
+        let used = own.data[0][1] / 2;
+        let planned = Outage { drain_ps: Some(30), ..outage(used, 100, Some(200)) };
+        let (list, _) = list_of(std::slice::from_ref(&planned), 50);
+        let times: Vec<u64> = list.changes.iter().map(|c| c.time_ps).collect();
+        assert_eq!(times, [70, 100, 200, 200], "new paths, down, up, old paths");
+        assert!(matches!(&list.changes[0].change, NetworkChange::NewPaths { flow: 0, paths } if *paths != own));
+        assert_eq!(list.changes[3].change, NetworkChange::NewPaths { flow: 0, paths: own.clone() });
+        // The other spine is avoided as long as routing has not noticed that it is back, so there is no path then.
+        let other = if used == 2 { 3 } else { 2 };
+        let (list, _) = list_of(&[outage(other, 10, Some(40)), planned], 50);
+        assert_eq!(list.without_way, [0]);
+        // A planned outage from the beginning on, which ends.
+        let before = Outage { links: vec![used], down_ps: None, up_ps: Some(100), drain_ps: Some(0) };
+        let times: Vec<u64> = list_of(&[before], 50).0.changes.iter().map(|c| c.time_ps).collect();
+        assert_eq!(times, [0, 100, 100]);
     }
 
     #[test]

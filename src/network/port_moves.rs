@@ -1,11 +1,14 @@
-//! Ports that move as wholes: all queue pairs of a port whose link has failed go to one other port of the same host, with the tasks that use them.
+//! Ports that move as wholes: all queue pairs of a port go to one other port of the same host, with the tasks that use them. They go where the port's link has
+//! failed, and where its leaf has lost the way to a peer.
 //!
 //! A task and the queue pairs that it posts to must be on one NIC, so the queue pairs of tasks cannot choose ports one by one as flows do.
 
+use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::changes::crosses;
 use super::routed_flow::{PortFailover, RoutedFlow};
-use crate::routing::{Router, RoutingPolicy};
+use crate::routing::{FlowPaths, Router, RoutingPolicy};
 use crate::topology::ArcIdx;
 
 /// Ports that have moved, each with the port where its queue pairs are now. Ports are named by the direction on which they send.
@@ -26,6 +29,16 @@ impl MovedPorts {
     }
 }
 
+/// Links that are down at one time.
+pub(super) struct DownLinks<'a> {
+    /// Indices of those that routing knows to be down. A link that is back is among them until routing has noticed that.
+    pub known: &'a BTreeSet<u32>,
+    /// Indices of those that are down now, or about to go down as planned.
+    pub now: &'a BTreeSet<u32>,
+    /// Knows the network without the links `known`.
+    pub around: &'a Router<'a>,
+}
+
 /// What decides where ports move.
 pub(super) struct PortMoves<'a> {
     /// All flows; those that move together count.
@@ -37,16 +50,22 @@ pub(super) struct PortMoves<'a> {
 }
 
 impl PortMoves<'_> {
-    /// Where each port's queue pairs are, once routing knows that the links `known` are down. Links of `down` are down now. `before`: where they were.
+    /// Where each port's queue pairs are, once routing knows which links are down. `before`: where they were.
     ///
     /// A port whose link is known to be down goes to the next port of its host whose link is not. It stays where there is none, or where its link is back before
     /// routing has noticed. If that parts a queue pair's ends, because planes meet at hosts only, the other end goes to the plane of the first. Where even that
-    /// does not join all, no port moves.
-    pub(super) fn places(&self, known: &BTreeSet<u32>, down: &BTreeSet<u32>, before: &MovedPorts) -> MovedPorts {
+    /// does not join all, no port moves. Then ports leave those leaves that have lost the way to a peer.
+    pub(super) fn places(&self, down: &DownLinks<'_>, before: &MovedPorts) -> MovedPorts {
+        let moved = self.off_failed_links(down, before);
+        self.off_stranded_leaves(down, before, &moved).unwrap_or(moved)
+    }
+
+    /// Places of ports that leave links which are known to be down, and of the peers that follow them.
+    fn off_failed_links(&self, down: &DownLinks<'_>, before: &MovedPorts) -> MovedPorts {
         let mut moved = MovedPorts::default();
-        let works = |port: ArcIdx| !known.contains(&(port / 2));
+        let works = |port: ArcIdx| !down.known.contains(&(port / 2));
         for (home, others) in self.ports() {
-            let back_in_time = before.place_of(home) == home && !down.contains(&(home / 2));
+            let back_in_time = before.place_of(home) == home && !down.now.contains(&(home / 2));
             if !works(home) && !back_in_time {
                 moved.0.extend(others.into_iter().find(|&other| works(other)).map(|other| (home, other)));
             }
@@ -69,6 +88,79 @@ impl PortMoves<'_> {
             };
         }
         moved
+    }
+
+    /// Places in which every queue pair has a path around the links that are known to be down, if it has one over any ports of its two hosts. Ports of `moved`
+    /// stay where they are; of the others no more leave than must: the sender's alone, else the receiver's alone, else both. `None`: some ports cannot be joined so.
+    fn off_stranded_leaves(&self, down: &DownLinks<'_>, before: &MovedPorts, moved: &MovedPorts) -> Option<MovedPorts> {
+        let mut moved = moved.clone();
+        let now = LazyCell::new(|| Router::avoiding(self.whole.network(), &|link| down.now.contains(&link)));
+        let works = |port: ArcIdx| !down.known.contains(&(port / 2));
+        let has_way = |flow: &RoutedFlow<'_>, (sends, answers)| {
+            let found = self.way(down.around, flow, sends, answers);
+            works(sends) && works(answers) && found.is_some_and(|paths| !crosses(&paths, down.known))
+        };
+        loop {
+            let mut changed = false;
+            for flow in self.together() {
+                let home = flow.first.ports();
+                let places = (moved.place_of(home.0), moved.place_of(home.1));
+                if (places == home && !crosses(flow.first, down.known)) || has_way(flow, places) {
+                    continue;
+                }
+                // Its paths are back before routing has noticed that they were gone.
+                let stayed = (before.place_of(home.0), before.place_of(home.1)) == home;
+                if places == home && stayed && self.way(&now, flow, home.0, home.1).is_some() {
+                    continue;
+                }
+                let ports_of = |home| std::iter::once(home).chain(self.others(flow, home)).collect::<Vec<_>>();
+                let (senders, receivers) = (ports_of(home.0), ports_of(home.1));
+                let pairs = || senders.iter().flat_map(|&a| receivers.iter().map(move |&b| (a, b)));
+                // A port that has left its own place does not move on.
+                let is_free = |home, place| place == home;
+                let reachable = |&(a, b): &(ArcIdx, ArcIdx)| {
+                    (a == places.0 || is_free(home.0, places.0)) && (b == places.1 || is_free(home.1, places.1))
+                };
+                let ends_that_move = |&(a, b): &(ArcIdx, ArcIdx)| match (a == places.0, b == places.1) {
+                    (false, true) => 0,
+                    (true, false) => 1,
+                    _ => 2,
+                };
+                let mut candidates: Vec<(ArcIdx, ArcIdx)> = pairs().filter(reachable).collect();
+                candidates.sort_by_key(ends_that_move);
+                match candidates.into_iter().find(|&pair| has_way(flow, pair)) {
+                    Some((sends, answers)) => {
+                        let goes = [(home.0, places.0, sends), (home.1, places.1, answers)];
+                        let goes = goes.into_iter().filter(|(_, from, to)| from != to);
+                        moved.0.extend(goes.map(|(home, _, to)| (home, to)));
+                        changed = true;
+                    }
+                    None if pairs().any(|pair| has_way(flow, pair)) => return None,
+                    // No ports of its hosts are joined, so it waits wherever they are.
+                    None => {}
+                }
+            }
+            if !changed {
+                return Some(moved);
+            }
+        }
+    }
+
+    /// Paths of a flow between two ports, among those that `router` knows. `None`: there are none.
+    pub(super) fn way(
+        &self,
+        router: &Router<'_>,
+        flow: &RoutedFlow<'_>,
+        sends: ArcIdx,
+        answers: ArcIdx,
+    ) -> Option<FlowPaths> {
+        let over = |router: &Router<'_>| {
+            let found = self.policy.paths(router, &flow.key, flow.lane);
+            found.ok().filter(|found| found.ports() == (sends, answers))
+        };
+        // Where it began, a policy may choose the ports by itself.
+        let chosen = if (sends, answers) == flow.first.ports() { over(router) } else { None };
+        chosen.or_else(|| over(&router.between(sends, answers ^ 1)))
     }
 
     fn together(&self) -> impl Iterator<Item = &RoutedFlow<'_>> {
@@ -106,8 +198,7 @@ impl PortMoves<'_> {
     }
 
     fn joins(&self, flow: &RoutedFlow<'_>, sends: ArcIdx, answers: ArcIdx) -> bool {
-        let found = self.policy.paths(&self.whole.between(sends, answers ^ 1), &flow.key, flow.lane);
-        found.is_ok_and(|paths| paths.ports() == (sends, answers))
+        self.way(self.whole, flow, sends, answers).is_some()
     }
 }
 
@@ -160,7 +251,7 @@ mod tests {
     const ONE_PLANE: [&str; 6] = ["0 3", "0 4", "1 3", "1 4", "2 3", "2 4"];
 
     fn failed(link: u32, up_ps: Option<u64>) -> Outage {
-        Outage { links: vec![link], down_ps: Some(100), up_ps }
+        Outage { links: vec![link], down_ps: Some(100), up_ps, drain_ps: None }
     }
 
     #[test]
@@ -182,6 +273,29 @@ mod tests {
         let list = changes(&ONE_PLANE, failed(2, None));
         assert_eq!(ports(&list), [(105, 0, 2), (105, 4, 6), (105, 8, 10)]);
         assert_eq!(moving_flows(&list, 105), [(0, (2, 6)), (1, (6, 10)), (2, (10, 2))]);
+    }
+
+    /// Hosts 0 and 1 have a port at leaf 3 and one at leaf 4, host 2 at leaves 5 and 6.
+    const TWO_PAIRS: [&str; 6] = ["0 3", "0 4", "1 3", "1 4", "2 5", "2 6"];
+
+    #[test]
+    fn ports_leave_a_leaf_that_has_lost_its_links_upward() {
+        let links: Vec<&str> = TWO_PAIRS.into_iter().chain(["3 7", "4 7", "5 7", "6 7"]).collect();
+        // Hosts 0 and 1 reached each other over leaf 3 all the time; they still do, over leaf 4.
+        let list = changes(&links, failed(6, Some(200)));
+        assert_eq!(ports(&list), [(105, 0, 2), (105, 4, 6), (205, 0, 0), (205, 4, 4)]);
+        assert_eq!(moving_flows(&list, 105), [(0, (2, 6)), (1, (6, 8)), (2, (8, 2))]);
+        assert!(list.without_way.is_empty());
+        assert_eq!(ports(&changes(&links, failed(6, Some(104)))), []);
+        // The leaf of host 2 alone: one port moves.
+        assert_eq!(ports(&changes(&links, failed(8, None))), [(105, 8, 10)]);
+        // In planes that meet at hosts only, all leave the plane.
+        let planes: Vec<&str> = TWO_PAIRS.into_iter().chain(["3 5", "4 6"]).collect();
+        assert_eq!(ports(&changes(&planes, failed(6, None))), [(105, 0, 2), (105, 4, 6), (105, 8, 10)]);
+        // Without a second plane nothing helps, and the two hosts of one leaf go on there.
+        let alone: Vec<&str> = TWO_PAIRS.into_iter().chain(["3 5", "4 7"]).collect();
+        let list = changes(&alone, failed(6, None));
+        assert_eq!((ports(&list).len(), list.without_way), (0, vec![1, 2]));
     }
 
     #[test]

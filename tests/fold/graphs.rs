@@ -258,7 +258,7 @@ fn skips_depend_only_on_the_past() {
     let (mut skips, mut skipped, mut audited, mut hits) = (0, 0, 0, 0);
     // The cases alone, each with its tables at the end and what an audit told of it.
     let mut alone = Vec::new();
-    for seed in 0..200 {
+    for seed in 0..100 {
         let (name, mut plain) = steady_case(seed);
         let mut audit = plain.clone();
         let stats = run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(10), &mut plain);
@@ -456,7 +456,7 @@ fn whoever_waits_skips_the_same() {
     let (mut skips, mut hits) = (0, 0);
     for (threads, every) in [(2, 7), (4, 40), (4, 2048)] {
         let mut engine = FoldEngine::checkpointing_every(every);
-        for first in (0..96).step_by(12) {
+        for first in (0..48).step_by(12) {
             let (names, mut plain): (Vec<String>, Vec<OwnedTables>) =
                 overlapping(first).into_iter().map(made_steady).unzip();
             let mut batch = plain.clone();

@@ -64,8 +64,8 @@ fn sampled_networks() {
     assert!(n_samples > 100, "{n_samples} samples");
 }
 
-#[test]
-fn random_networks() {
+/// Compares one of two halves of the random networks: every other seed, from the first or the second one on.
+fn half_of_random_networks(first: usize) {
     let kernels = Kernels::right();
     let seeds = (0..40).chain(random::CHANGES..random::CHANGES + 24).chain(random::UEC..random::UEC + 40);
     let seeds = seeds
@@ -77,10 +77,22 @@ fn random_networks() {
         .chain(random::AVERAGED..random::AVERAGED + 60)
         .chain(random::CUT_THROUGH..random::CUT_THROUGH + 80)
         .chain(random::CLASSES_BY_CHOICE..random::CLASSES_BY_CHOICE + 60);
-    for seed in seeds {
+    for seed in seeds.skip(first).step_by(2) {
         let mut t = support::engine::tables(&random::case(seed), BuildOptions::default()).tables;
         parity(kernels, &format!("random case {seed}"), &mut t, 150);
     }
+}
+
+#[test]
+fn random_networks() {
+    half_of_random_networks(0);
+}
+
+#[test]
+#[ignore = "soak: the other halves of two tests; scripts/test.sh --soak and CI run it"]
+fn soak_the_other_half_of_random_cases() {
+    half_of_random_networks(1);
+    half_of_task_graphs(1);
 }
 
 #[test]
@@ -96,8 +108,13 @@ fn flowlets() {
 
 #[test]
 fn task_graphs() {
+    half_of_task_graphs(0);
+}
+
+/// Compares one of two halves of the random task graphs: every other seed, from the first or the second one on.
+fn half_of_task_graphs(first: usize) {
     let kernels = Kernels::right();
-    for seed in (0..50)
+    let seeds = (0..50)
         .chain(random::SWIFT..random::SWIFT + 10)
         .chain(random::SELECTIVE..random::SELECTIVE + 24)
         .chain(random::CHANGES..random::CHANGES + 24)
@@ -105,8 +122,8 @@ fn task_graphs() {
         .chain(random::ADAPTIVE..random::ADAPTIVE + 24)
         .chain(random::CLASSES..random::CLASSES + 24)
         .chain(random::IMPAIRED..random::IMPAIRED + 24)
-        .chain(random::MOVING..random::MOVING + 48)
-    {
+        .chain(random::MOVING..random::MOVING + 48);
+    for seed in seeds.skip(first).step_by(2) {
         let g = gpu_graphs::case(seed);
         let options = BuildOptions { exp_id: seed as u32, rtt_cap: 4 * (seed as u32 % 3), ..Default::default() };
         parity(kernels, &g.name, &mut gpu_graphs::tables(&g, options).tables, 250);

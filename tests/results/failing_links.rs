@@ -109,7 +109,7 @@ fn a_host_waits_for_its_link_and_gives_up_without_it() {
     assert!(slowest > 90_000.0, "{slowest}");
     let why = folder.text("out/failed.csv");
     assert!(why.contains("gave up after 3 retransmission timeouts"), "{why}");
-    assert!(why.contains("links that are down (topology.outages): leaf1->host3"), "{why}");
+    assert!(why.contains("links that are down: leaf1->host3"), "{why}");
 }
 
 #[test]
@@ -190,7 +190,7 @@ fn what_failed_before_the_beginning_is_avoided_at_both_levels_of_detail() {
     assert_eq!(code, 1, "{said}");
     let failed = folder.text("out/failed.csv");
     assert!(failed.contains("no progress: 2 of 16 flows cannot finish"), "{failed}");
-    assert!(failed.contains("links that are down (topology.outages): leaf1->host3"), "{failed}");
+    assert!(failed.contains("links that are down: leaf1->host3"), "{failed}");
     let (_, said, code) = Folder::with_run(&sweep("packet", "host3"));
     assert_eq!(code, 1, "{said}");
     assert!(said.contains("no path is left between rank 3 and rank"), "{said}");
@@ -277,6 +277,8 @@ fn messages_of_collectives_move_with_their_port() {
         ("kind = \"hpn\", servers_per_pod = 2", "segment0.rail0.tor0"),
         ("kind = \"dcn-plus\", servers_per_pod = 1, tiers = 3", "pod0.segment0.tor0"),
         ("kind = \"hpn\", servers_per_pod = 1, tiers = 3", "pod1.segment0.rail0.tor0"),
+        // The leaves of a plane and a pod have no other way to other pods.
+        ("kind = \"hpn\", servers_per_pod = 1, tiers = 3, spines = 1", "pod0.plane0.agg0"),
     ] {
         let (folder, said, code) = Folder::with_run(&sweep(kind, switch));
         assert_eq!(code, 1, "{said}");
@@ -312,6 +314,59 @@ fn flows_leave_a_plane_whose_core_fails() {
         // Flows that move stand still for 20 us, and share the other plane's links at no more than their port's rate. Packets under way are lost.
         assert!(us[1..3].iter().all(|moved| (20.0..27.0).contains(&(moved - us[0]))), "{level}: {us:?}");
     }
+}
+
+/// Leaves that circuits join two by two. Each circuit that goes dark has been drained long enough, or not at all.
+#[test]
+fn circuits_that_are_drained_lose_nothing() {
+    let sweep = "name = \"circuits\"\n[base]\ncluster = { gpus = 32, gpus_per_server = 1 }\n\
+        topology = { kind = \"optical\", hosts_per_leaf = 4, spines = 3, link_gbps = 100, uplink_gbps = 200 }\n\
+        workload = { kind = \"traffic\", pattern = \"permutation\", bytes = 2000000 }\n\
+        transport = { cc = \"dcqcn\", payload_bytes = 4096, loss_recovery = \"selective\" }\noutput.links = true\n[axes]\n\
+        \"topology.circuits\" = [\"mesh\", \"rotate every 300us dark 10us drain 250us until 5ms\", \"rotate every 300us dark 10us until 5ms\"]\n\
+        \"fidelity.mode\" = [\"packet\", \"flow\"]\n";
+    let (folder, said, code) = Folder::with_run(sweep);
+    assert_eq!(code, 0, "{said}");
+    let drops = folder.column("out/results.csv", "drops");
+    assert_eq!([0, 2].map(|row: usize| drops[row].as_str()), ["0", "0"], "{drops:?}");
+    assert!(drops[4].parse::<u32>().is_ok_and(|n| n > 100), "{drops:?}");
+    let (ids, links) = (folder.column("out/links.csv", "exp_id"), folder.column("out/links.csv", "link"));
+    let circuits = |id: &str| {
+        let of_run = ids.iter().zip(&links).filter(|(own, _)| *own == id);
+        of_run.filter(|(_, link)| link.starts_with("leaf") && link.contains("->leaf")).count()
+    };
+    assert!(circuits("0") <= 2 * 12 && circuits("2") > 2 * 12, "others come: {} and {}", circuits("0"), circuits("2"));
+    let again = folder.run(&["run", "s.toml", "--out", "again", "--jobs", "1", "--engine", "cpu"]);
+    assert_eq!(again.code, 0, "{}", again.stderr);
+    assert_eq!(folder.bytes("again/results.csv"), folder.bytes("out/results.csv"));
+}
+
+/// Patterns of circuits are one after the other, and who has none at first is refused.
+#[test]
+fn patterns_of_circuits_follow_each_other() {
+    let (folder, said, code) = Folder::with_run(
+        "name = \"patterns\"\n[base]\ncluster = { gpus = 4, gpus_per_server = 1 }\n\
+         topology = { kind = \"optical\", hosts_per_leaf = 1, spines = 1, link_gbps = 100 }\n\
+         workload = { kind = \"traffic\", pattern = \"ring\", stride = 2, bytes = 400000 }\n\
+         transport = { cc = \"none\", loss_recovery = \"selective\" }\n[axes]\n\
+         \"topology.circuits\" = [[\"leaf0 leaf2\", \"leaf1 leaf3\"],\n\
+         [\"leaf0 leaf2\", \"leaf1 leaf3\", \"at 20us dark 5us\", \"leaf0 leaf1\", \"leaf2 leaf3\", \"at 60us dark 5us\", \"leaf0 leaf2\", \"leaf1 leaf3\"],\n\
+         [\"leaf0 leaf1\", \"leaf2 leaf3\", \"at 20us dark 5us\", \"leaf0 leaf2\", \"leaf1 leaf3\"]]\n\
+         \"fidelity.mode\" = [\"packet\", \"flow\"]\n",
+    );
+    assert_eq!(code, 1, "{said}");
+    let status = folder.column("out/results.csv", "status");
+    assert_eq!(status, ["ok", "ok", "ok", "ok", "failed", "failed"], "{said}");
+    let us: Vec<f64> = folder
+        .column("out/results.csv", "fct_max_ns")
+        .iter()
+        .take(4)
+        .map(|ns| ns.parse::<f64>().unwrap() / 1e3)
+        .collect();
+    // At flow level nothing goes on from 20 us until 65 us. Packets wait for a timeout besides.
+    assert!((us[3] - us[1] - 45.0).abs() < 1.0 && us[2] > us[0] + 45.0, "{us:?}");
+    let why = folder.text("out/failed.csv");
+    assert!(why.contains("topology.circuits") && why.contains("no circuits join rank 0 and rank 2"), "{why}");
 }
 
 #[test]

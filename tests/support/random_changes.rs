@@ -138,6 +138,8 @@ fn break_some(rng: &mut Rng, case: &mut Case, failover: &[PortFailover], often: 
                 links: (0..rng.range(1, 2)).map(|_| link(rng)).collect(),
                 down_ps: Some(down_ps),
                 up_ps: (!rng.chance(20)).then(|| down_ps + rng.range(1, length_ps)),
+                // Some are planned.
+                drain_ps: (down_ps % 4 == 1).then_some(length_ps / 2),
             }
         })
         .collect();

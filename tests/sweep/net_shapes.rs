@@ -171,10 +171,12 @@ fn parameters_that_cannot_be_say_what_would_do() {
         Clos { spines: 3, oversubscription: 2000, ..clos }.build(&f),
         Clos { spines: u32::MAX, ..clos }.build(&f),
         Clos { tiers: 3, pods: 65, ..clos }.build(&f),
+        Clos { tiers: 3, pods: 9, ..clos }.build(&f),
         Clos { tiers: 3, cores: 5, ..clos }.build(&f),
         Clos { tiers: 3, spines: 1 << 20, ..clos }.build(&f),
         RailOptimized { rails: 9, ..rail }.build(&f),
         RailOptimized { pods: 9, ..rail }.build(&f),
+        RailOptimized { pods: 5, ..rail }.build(&f),
         RailOnly { rails: 9 }.build(&f),
     ];
     let errors: Vec<String> = errors.into_iter().map(|e| e.unwrap_err().to_string()).collect();

@@ -9,7 +9,7 @@ use crate::compare::Questions;
 use crate::compare::fit::{Grid, Point};
 use crate::compare::levels::Levels;
 use crate::compare::unmodelled::{self, ComparedOutcome, POLICY, Unmodelled};
-use hyperfold_config::spec::short_name;
+use hyperfold_config::spec::{short_name, shown_value};
 
 use super::sheet::{Holds, Sheet, SheetColumn};
 
@@ -99,11 +99,9 @@ impl Design {
             if group == fresh {
                 // Words are clear by themselves; numbers need the name of their key.
                 let label = |c: &SheetColumn| {
-                    if c.holds == Holds::Number {
-                        format!("{} {}", short_name(&c.name), c.text[row])
-                    } else {
-                        c.text[row].clone()
-                    }
+                    let text = c.text[row].as_str();
+                    let named = c.holds == Holds::Number || text.is_empty();
+                    if named { format!("{} {}", short_name(&c.name), shown_value(text)) } else { text.to_string() }
                 };
                 design.groups.push(sheet.axes().iter().filter(asks).map(label).collect::<Vec<_>>().join(", "));
             }

@@ -211,6 +211,7 @@ fn guessed(path: &Path) -> Result<FileForm, CliError> {
 impl FoundNetworks {
     fn build(&mut self, sweep: &Sweep, experiment: &Experiment, config: Config) {
         let built = cluster_network(&config).and_then(|(network, bill)| {
+            let network = network.at_beginning().into_owned();
             let chips = tier_chips(&config, &network)?;
             Ok((network, bill, chips))
         });

@@ -158,6 +158,7 @@ const VALUE_ALIASES: &[(&str, &str, &str)] = &[
     ("topology.kind", "spectrum-x", "spectrumx spectrum_x"),
     ("topology.kind", "dragonfly-plus", "dragonfly+ dragonflyplus dragonfly_plus megafly"),
     ("topology.kind", "slim-fly", "slimfly slim_fly"),
+    ("topology.kind", "optical", "ocs optical-circuit optical-circuits circuit-switched rotornet jupiter topoopt"),
     ("topology.kind", "hyperx", "ub-mesh ubmesh full-mesh fullmesh nd-fullmesh flattened-butterfly hypercube"),
     ("topology.kind", "torus", "3d-torus 2d-torus ring"),
     ("topology.kind", "mesh", "2d-mesh 3d-mesh grid"),

@@ -71,7 +71,7 @@ pub(super) fn cores_may_be_set(v: &Values) -> bool {
 }
 /// Whether the topology has switches without hosts, in a tier of their own.
 pub(super) fn several_tiers(v: &Values) -> bool {
-    let one_tier = ["rail-only", "dragonfly", "slim-fly"].iter().any(|kind| topology(v, kind)) || grid(v);
+    let one_tier = ["rail-only", "dragonfly", "slim-fly", "optical"].iter().any(|kind| topology(v, kind)) || grid(v);
     generated(v) && (!one_tier || several_sites(v))
 }
 /// Whether the topology is a Clos network, in one plane or several.
@@ -92,7 +92,7 @@ pub(super) fn has_outages(v: &Values) -> bool {
 }
 /// Whether the topology may have less rate out of a leaf than into it.
 pub(super) fn oversubscribed(v: &Values) -> bool {
-    clos(v) || segments(v) || topology(v, "rail-optimized")
+    clos(v) || segments(v) || topology(v, "rail-optimized") || topology(v, "optical")
 }
 pub(super) fn dragonflies(v: &Values) -> bool {
     topology(v, "dragonfly") || topology(v, "dragonfly-plus")

@@ -35,7 +35,7 @@ macro_rules! for_each_key {
                 "PCIe and NIC topology of one server in NCCL's XML form";
 
             TopologyKind "topology.kind" one_of(&["fat-tree", "clos", "rail-optimized", "rail-only", "multi-plane", "hpn", "dcn-plus", "spectrum-x", "dragonfly", "dragonfly-plus",
-                "slim-fly", "torus", "mesh", "hyperx", "bcube", "file"], &[]), D::Choice("rail-optimized"), always, "shape of the network";
+                "slim-fly", "torus", "mesh", "hyperx", "bcube", "optical", "file"], &[]), D::Choice("rail-optimized"), always, "shape of the network";
             TopologyPath "topology.path" KeyKind::Path, D::None("required with kind = \"file\""), |v| topology(v, "file"), "topology file";
             TopologyFormat "topology.format" one_of(&["ns3", "simai", "htsim", "infragraph"], &[]), D::Choice("ns3"), |v| topology(v, "file"), "form of the topology file";
             LinkGbps "topology.link_gbps" LINK_GBPS, D::Derived(derive::link_gbps, "the server's, else 400"), generated, "rate of links between hosts and switches";
@@ -64,12 +64,12 @@ macro_rules! for_each_key {
                 "ports of a switch of a fat-tree, even, or of a BCube; 0: the least that fits the GPUs";
             Tiers "topology.tiers" int(2, 3), D::Int(2), |v| two_or_three_tiers(v) || topology(v, "bcube"),
                 "tiers of switches of a Clos network, a multi-plane one, an hpn or a dcn-plus; levels of a BCube";
-            HostsPerLeaf "topology.hosts_per_leaf" int(0, COUNT), D::Int(0), |v| clos(v) || dragonflies(v) || topology(v, "slim-fly") || grid(v),
+            HostsPerLeaf "topology.hosts_per_leaf" int(0, COUNT), D::Int(0), |v| clos(v) || dragonflies(v) || topology(v, "slim-fly") || topology(v, "optical") || grid(v),
                 "host ports of a switch that has hosts, one for each NIC; 0: chosen, in a torus, mesh or HyperX 1";
             Pods "topology.pods" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized") || cores_may_be_set(v),
                 "groups of leaves, or of segments under the third tier of an hpn or dcn-plus; 0: chosen, pods of 15 segments in an hpn and of 4 in a dcn-plus";
             Spines "topology.spines" int(0, COUNT), D::Int(0), |v| oversubscribed(v) || topology(v, "dragonfly-plus"),
-                "switches above the leaves: of one plane, of one pod of three tiers, of one group of a dragonfly-plus; 0: chosen by oversubscription";
+                "switches above the leaves: of one plane, of one pod of three tiers, of one group of a dragonfly-plus; ports of a leaf to circuit switches; 0: chosen by oversubscription";
             Cores "topology.cores" int(0, COUNT), D::Int(0), cores_may_be_set,
                 "switches of the third tier, in one plane; 0: chosen, by rates of 1 to 1 between the upper tiers, in an hpn 15 to 1";
             Rails "topology.rails" int(0, 1024), D::Int(0), |v| topology(v, "rail-optimized") || topology(v, "rail-only"),
@@ -88,6 +88,8 @@ macro_rules! for_each_key {
             SlimFlyQ "topology.q" int(0, 256), D::Int(0), |v| topology(v, "slim-fly"), "prime or power of a prime that decides the size of a slim fly, 2 q^2 routers; 0: the least that fits the GPUs";
             Dims "topology.dims" KeyKind::TextOrList, D::None("chosen, nearly cubic"), grid, "switches along each dimension: \"8x8x4\" or [8, 8, 4]";
             DimGbps "topology.dim_gbps" KeyKind::TextOrList, D::None("uplink_gbps"), grid, "rate of links along each dimension: \"800x800x400\"";
+            Circuits "topology.circuits" KeyKind::TextOrList, D::None("mesh"), |v| topology(v, "optical"),
+                "circuits of an optical network: \"mesh\", spread over all pairs of leaves; \"rotate every 1ms dark 20us drain 30us until 20ms\"; or patterns: [\"leaf0 leaf1 x2\", \"at 5ms dark 10ms drain 50us\", \"leaf0 leaf2 x2\"]; see [optical circuits](../how-to/fabrics.md#optical-circuits)";
             Sites "topology.sites" int(1, 64), D::Int(1), generated, "clusters of this shape, each with an equal share of the GPUs, joined by long links";
             SiteLinks "topology.site_links" int(1, 1024), D::Int(1), several_sites, "long links between each two sites";
             SiteGbps "topology.site_gbps" LINK_GBPS, D::Derived(derive::uplink_gbps, "link_gbps"), several_sites, "rate of a long link";

@@ -35,6 +35,11 @@ pub fn short_name(name: &str) -> &str {
     }
 }
 
+/// Returns an axis' value as it stands in a sentence: a text without characters in quotes, since it would not be seen.
+pub fn shown_value(text: &str) -> &str {
+    if text.is_empty() { "\"\"" } else { text }
+}
+
 /// Returns the declaration of a key.
 pub fn key(id: KeyId) -> &'static Key {
     &KEYS[id as usize]

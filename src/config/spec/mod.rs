@@ -4,6 +4,7 @@
 
 mod aliases;
 mod applies_when;
+mod circuits;
 mod cluster;
 mod config;
 mod costs;
@@ -67,7 +68,7 @@ pub use key_id::{KeyId, N_KEYS};
 pub use key_path::{JOB, KeyPath, split_job_name};
 pub(crate) use key_table::for_each_key;
 pub use keys::{BUILT_IN_CDFS, KEYS, LATER, SECTIONS, built_in_cdf};
-pub use lookup::{alternatives, find, find_declared, find_job_key, hint, key, later, short_name};
+pub use lookup::{alternatives, find, find_declared, find_job_key, hint, key, later, short_name, shown_value};
 pub use mix::{mix, name_hash};
 pub use named::Named;
 pub use ns3_config::{FileConfig, Note, read_ns3_config};

@@ -20,6 +20,8 @@ pub struct OutageText {
     pub part: FailingPart,
     /// When it fails.
     pub times: OutageTimes,
+    /// For what is planned: how long before it fails paths avoid it, in ps; `None`: routing notices when it has failed.
+    pub drain_ps: Option<u64>,
 }
 
 /// When something fails and comes back.
@@ -58,7 +60,7 @@ pub(super) struct LinkTexts {
 }
 
 /// An example for messages.
-const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\", \"leaf0 spine1 down 100us up 150us every 1ms until 5ms\", \"random 3\", \"random 8 mtbf 50ms mttr 5ms until 1s\", \"leaf0 spine1 rate 25%\" or \"leaf0 spine1 loss 0.01% from 100us to 2ms\"";
+const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\", \"leaf0 spine1 down 100us up 2ms drain 20us\", \"leaf0 spine1 down 100us up 150us every 1ms until 5ms\", \"random 3\", \"random 8 mtbf 50ms mttr 5ms until 1s\", \"leaf0 spine1 rate 25%\" or \"leaf0 spine1 loss 0.01% from 100us to 2ms\"";
 /// Reads the outages and the impaired links of an experiment: texts that are separated by commas.
 pub(super) fn link_texts(v: &Values) -> Result<LinkTexts, Conflict> {
     let text = v.text(KeyId::Outages);
@@ -101,7 +103,7 @@ fn all_of(text: &str, entry: u64) -> Result<Vec<OutageText>, String> {
         both_directions(text)?;
         let (names, times) = words.split_at(place);
         let times = OutageTimes::Drawn(DrawnTimes::read(times)?);
-        return Ok(vec![OutageText { text: text.to_string(), entry, part: part(names)?, times }]);
+        return Ok(vec![OutageText { text: text.to_string(), entry, part: part(names)?, times, drain_ps: None }]);
     }
     let (once, repeats) = split_repeats(&words);
     if repeats.is_empty() {
@@ -132,19 +134,28 @@ fn both_directions(text: &str) -> Result<(), String> {
 fn one(text: &str, entry: u64) -> Result<OutageText, String> {
     both_directions(text)?;
     let words: Vec<&str> = text.split_whitespace().collect();
-    let is_keyword = |word: &&str| matches!(*word, "down" | "up");
+    let is_keyword = |word: &&str| matches!(*word, "down" | "up" | "drain");
     let (names, times) = words.split_at(words.iter().position(is_keyword).unwrap_or(words.len()));
+    let (times, drain_ps) = match times {
+        ["down", .., "drain", drain] => (&times[..times.len() - 2], Some(time(drain)?)),
+        [.., "drain", _] => return Err("`drain` needs `down` with a time".to_string()),
+        _ => (times, None),
+    };
     let (down_ps, up_ps) = match times {
         [] => (None, None),
         ["down", down] => (Some(time(down)?), None),
         ["up", up] => (None, Some(time(up)?)),
         ["down", down, "up", up] => (Some(time(down)?), Some(time(up)?)),
-        _ => return Err("after the names come `down` with a time and `up` with a time, or one of them".to_string()),
+        _ => {
+            let wanted = "after the names come `down` with a time and `up` with a time, or one of them, then `drain` with a time where it is planned";
+            return Err(wanted.to_string());
+        }
     };
     if up_ps.is_some_and(|up| up <= down_ps.unwrap_or(0)) {
         return Err("it must come back after it fails".to_string());
     }
-    Ok(OutageText { text: text.to_string(), entry, part: part(names)?, times: OutageTimes::Given { down_ps, up_ps } })
+    let times = OutageTimes::Given { down_ps, up_ps };
+    Ok(OutageText { text: text.to_string(), entry, part: part(names)?, times, drain_ps })
 }
 
 #[cfg(test)]
@@ -161,7 +172,13 @@ mod tests {
             ("random 3 up 1s", FailingPart::Random(3), None, Some(1_000_000_000_000)),
         ] {
             let times = OutageTimes::Given { down_ps, up_ps };
-            assert_eq!(one(text, 3), Ok(OutageText { text: text.into(), entry: 3, part, times }), "{text}");
+            let wanted = OutageText { text: text.into(), entry: 3, part, times, drain_ps: None };
+            assert_eq!(one(text, 3), Ok(wanted.clone()), "{text}");
+            if down_ps.is_some() {
+                let planned = format!("{text} drain 20us");
+                let wanted = OutageText { text: planned.clone(), drain_ps: Some(20_000_000), ..wanted };
+                assert_eq!(one(&planned, 3), Ok(wanted));
+            }
         }
     }
 
@@ -206,6 +223,10 @@ mod tests {
             ("a b down xus", "no time"),
             ("a b down -1us", "no time"),
             ("a b down 5us up 5us", "after it fails"),
+            ("a b up 5us drain 1us", "`drain` needs `down`"),
+            ("a b drain 1us", "`drain` needs `down`"),
+            ("a b down 5us drain", "after the names"),
+            ("a b down 5us drain 1us up 6us", "after the names"),
             ("a b up 0us", "after it fails"),
             ("a b up 5us down 6us", "after the names"),
             ("a -> b down 5us", "fails in both directions"),

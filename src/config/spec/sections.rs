@@ -87,10 +87,19 @@ pub struct TopologySection {
 }
 
 impl TopologySection {
+    /// Whether optical circuits change while the experiment runs.
+    pub fn changes_circuits(&self) -> bool {
+        matches!(&self.kind, TopologyKind::Generated { shape: FabricShape::Optical(optical), .. } if optical.plan.changes())
+    }
+
+    /// Whether links fail or come back while the experiment runs, or circuits do.
+    pub fn changes_network(&self) -> bool {
+        self.changes_circuits() || self.outages.iter().any(|outage| outage.times.changes_network())
+    }
+
     /// Whether some link loses packets, at random or when it fails.
     pub fn loses_packets(&self) -> bool {
-        let fails = self.outages.iter().any(|outage| outage.times.changes_network());
-        fails || self.impairments.iter().any(|text| matches!(text.what, Impairment::Loss(_)))
+        self.changes_network() || self.impairments.iter().any(|text| matches!(text.what, Impairment::Loss(_)))
     }
 }
 

@@ -4,6 +4,7 @@
 
 use std::path::Path;
 
+use super::circuits::circuits;
 use super::error::Conflict;
 use super::key_id::KeyId;
 use super::scale::scaled;
@@ -11,8 +12,8 @@ use super::sections::{TopologyFormatChoice, TopologyKind};
 use super::value::Values;
 use hyperfold_base::units::{BPS_PER_GBPS, PS_PER_NS};
 use hyperfold_network::topology::{
-    BCube, Clos, Dragonfly, DragonflyPlus, FabricShape, FatTree, GridFabric, GridLinks, RailOnly, RailOptimized,
-    SegmentPods, Segments, Sites, SlimFly,
+    BCube, Clos, Dragonfly, DragonflyPlus, FabricShape, FatTree, GridFabric, GridLinks, Optical, RailOnly,
+    RailOptimized, SegmentPods, Segments, Sites, SlimFly,
 };
 
 /// Servers of a segment of HPN 7.0: 128 at each pair of ToRs of a rail (Qian et al., SIGCOMM 2024).
@@ -107,6 +108,12 @@ pub(super) fn topology_kind(v: &Values, dir: &Path) -> Result<TopologyKind, Conf
         "mesh" => grid(GridLinks::Line)?,
         "hyperx" => grid(GridLinks::All)?,
         "bcube" => FabricShape::BCube(BCube { ports: u32_of(KeyId::FatTreeK), levels: u32_of(KeyId::Tiers) }),
+        "optical" => FabricShape::Optical(Optical {
+            hosts_per_leaf: u32_of(KeyId::HostsPerLeaf),
+            ports: u32_of(KeyId::Spines),
+            oversubscription,
+            plan: circuits(v)?,
+        }),
         _ => return file(v, dir),
     };
     let sites = (u32_of(KeyId::Sites) > 1).then(|| Sites {

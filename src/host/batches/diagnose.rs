@@ -54,7 +54,7 @@ pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
     }
     let down = down_links(t, name);
     if !down.is_empty() {
-        let _ = write!(out, "; links that are down (topology.outages): {}", down.join(", "));
+        let _ = write!(out, "; links that are down: {}", down.join(", "));
     }
     out
 }

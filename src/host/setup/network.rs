@@ -20,7 +20,7 @@ pub(crate) fn network_of(config: &Config) -> Result<(Network, Option<Described>,
     let described = servers::described(config)?;
     let config = &*servers::applied(config, described.as_ref())?;
     let network = network(config, described.as_ref(), &mut Vec::new())?;
-    let bill = bill(config, &network)?;
+    let bill = bill(config, &network.at_beginning())?;
     Ok((network, described, bill))
 }
 

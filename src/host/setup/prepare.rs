@@ -240,7 +240,8 @@ pub(crate) fn guarded<T>(
 /// says the same of its tables.
 pub fn unknown_to_folding(config: &Config) -> Option<&'static str> {
     let v = &config.values;
-    let fails = config.topology.outages.iter().any(|o| o.times.changes_network());
+    let circuits_change = config.topology.changes_circuits();
+    let fails = config.topology.changes_network() && !circuits_change;
     let impaired =
         config.topology.impairments.iter().any(|text| !text.is_lasting() || matches!(text.what, Impairment::Loss(_)));
     let is_adaptive = || named_routing_policy(config).is_some_and(|policy| policy.is_adaptive());
@@ -248,6 +249,7 @@ pub fn unknown_to_folding(config: &Config) -> Option<&'static str> {
         (config.output.rtt, "output.rtt samples its round trips"),
         (config.output.series.is_some(), "output.series samples it over time"),
         (fails, "links fail or come back while it runs (topology.outages)"),
+        (circuits_change, "circuits change while it runs (topology.circuits)"),
         (impaired, "links lose packets, or have another rate for some time (topology.outages)"),
         (
             v.is(KeyId::LossRecovery, "selective"),

@@ -115,9 +115,12 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
         );
     }
     let config = &*applied;
-    let bill = bill(config, &network)?;
-    notes.extend(unsold_switches(config, &network));
-    let tier_chips = chips::tier_chips(config, &network)?;
+    // Circuits that come later use the ports of those that they follow.
+    let at_beginning = network.at_beginning();
+    let bill = bill(config, &at_beginning)?;
+    notes.extend(unsold_switches(config, &at_beginning));
+    let tier_chips = chips::tier_chips(config, &at_beginning)?;
+    drop(at_beginning);
     notes.extend(chips::chosen_chips(config, &tier_chips));
     if config.cluster.nvlink_packets {
         nvlink_as_packets(&mut network, servers::links_of_mesh(config, described.as_ref()) > 1);
@@ -285,13 +288,23 @@ fn detour(
 ) -> Result<FlowPaths, PrepareError> {
     let found = router.paths_from(flow, policy, lane).ok().filter(|paths| !crosses(paths, down));
     found.ok_or_else(|| {
-        let why = format!(
-            "no path is left between {} and {} (flow {}); with a time after `down` it waits instead",
-            router.network().rank_name(flow.src_rank),
-            router.network().rank_name(flow.dst_rank),
-            flow.id
-        );
-        PrepareError::Config(Conflict { job: None, key: KeyId::Outages, why })
+        let net = router.network();
+        let (from, to) = (net.rank_name(flow.src_rank), net.rank_name(flow.dst_rank));
+        let is_circuit = net.dark.iter().any(|dark| down.contains(&dark.link));
+        let (key, why) = match is_circuit {
+            false => {
+                (KeyId::Outages, format!("no path is left between {from} and {to} (flow {}); with a time after `down` it waits instead", flow.id))
+            }
+            true => (
+                KeyId::Circuits,
+                format!(
+                    "at the beginning no circuits join {from} and {to} (flow {}), not even over other leaves; name some that do, or give leaves more ports \
+                     (topology.spines)",
+                    flow.id
+                ),
+            ),
+        };
+        PrepareError::Config(Conflict { job: None, key, why })
     })
 }
 

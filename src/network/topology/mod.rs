@@ -19,13 +19,14 @@ use std::path::Path;
 
 pub use bisection::bisection_bps;
 pub use generate::{
-    BCube, Clos, Dragonfly, DragonflyPlus, Fabric, FabricShape, FatTree, GridFabric, GridLinks, OversubscriptionMilli,
-    RailOnly, RailOptimized, SegmentPods, Segments, Sites, SlimFly,
+    BCube, CircuitPattern, CircuitPlan, Clos, Dragonfly, DragonflyPlus, Fabric, FabricShape, FatTree, GridFabric,
+    GridLinks, Optical, OversubscriptionMilli, RailOnly, RailOptimized, Rotation, SegmentPods, Segments, Sites,
+    SlimFly,
 };
 pub use htsim::parse_htsim;
 pub use infragraph::{parse_infragraph, to_infragraph};
 pub use network::{
-    ArcIdx, Link, Network, Node, NodeIdx, NodeKind, NvLink, REDUCER_WORD, Reducer, SlowArc, SwitchNames,
+    ArcIdx, DarkSpan, Link, Network, Node, NodeIdx, NodeKind, NvLink, REDUCER_WORD, Reducer, SlowArc, SwitchNames,
 };
 pub use ns3::{TopologyFile, parse_ns3, to_ns3};
 pub use reduction_tree::{ReductionTree, fabric_ports, reduction_tree};

@@ -2,6 +2,7 @@
 //!
 //! Layer: topology. Generators and file readers produce it, and all layers below use it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use hyperfold_base::units::{BPS_PER_MBPS, MAX_RATE_BPS};
@@ -66,6 +67,19 @@ pub struct SlowArc {
     pub rate_bps: u64,
 }
 
+/// A time at which a circuit of an optical network does not carry data, as its schedule says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DarkSpan {
+    /// Index of the link that the circuit is.
+    pub link: u32,
+    /// Time in ps at which it goes dark; `None`: it is dark at the beginning.
+    pub down_ps: Option<u64>,
+    /// Time in ps at which it carries data; `None`: it does not come back.
+    pub up_ps: Option<u64>,
+    /// Time in ps before it goes dark from which paths avoid it.
+    pub drain_ps: u64,
+}
+
 /// The analytical path between two GPUs of one server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NvLink {
@@ -110,6 +124,8 @@ pub struct Network {
     pub may_reduce: bool,
     /// Links that have failed before the experiment begins, by index. Trees of switches that reduce avoid them.
     pub failed: BTreeSet<u32>,
+    /// Times at which links are dark because they are circuits that come and go, ordered by link and time.
+    pub dark: Vec<DarkSpan>,
     /// Nodes of reducers, in the order in which they were added, with the switches that they belong to.
     pub reducers: Vec<(NodeIdx, Reducer)>,
 }
@@ -234,6 +250,17 @@ impl Network {
             self.links.push(Link { a: node, b: reducer.switch, rate_bps, delay_ps });
             self.reducers.push((node, *reducer));
         }
+    }
+
+    /// The network as it is at the beginning, without circuits that come later. PRECONDITION: no link is known by its index yet, as slow or failed.
+    pub fn at_beginning(&self) -> Cow<'_, Network> {
+        if self.dark.is_empty() {
+            return Cow::Borrowed(self);
+        }
+        let dark: BTreeSet<u32> = self.dark.iter().filter(|d| d.down_ps.is_none()).map(|d| d.link).collect();
+        let lit = (0u32..).zip(&self.links).filter(|(link, _)| !dark.contains(link));
+        let links = lit.map(|(_, link)| link.clone()).collect();
+        Cow::Owned(Network { links, dark: Vec::new(), ..self.clone() })
     }
 
     /// The switch inside a server, over which packets between its GPUs go; `None`: there is none.

@@ -8,7 +8,7 @@ use hyperfold_config::spec::{Config, Conflict, FailingPart, KeyId, MAX_OUTAGES, 
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::changes::{ChangeList, Outage, PortFailover, RoutedFlow, TimedChange, changes_of, crosses};
 use hyperfold_network::routing::{FlowKey, FlowPaths, RoutingPolicy};
-use hyperfold_network::topology::{Network, NodeKind};
+use hyperfold_network::topology::{DarkSpan, Network, NodeKind};
 use hyperfold_network::transport::Transport;
 
 /// Most names that a message lists.
@@ -38,6 +38,17 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
     let texts = &config.topology.outages;
     let names = if texts.is_empty() { Vec::new() } else { net.names() };
     let loses_credit = config.values.bool(KeyId::ReceiverCredit) && !config.is_flow_level();
+    if loses_credit && config.topology.changes_circuits() {
+        let why = "credit that is lost with a circuit is never given again: without transport.receiver_credit, or with circuits that stay";
+        return Err(Conflict { job: None, key: KeyId::Circuits, why: why.to_string() });
+    }
+    let circuit = |dark: &DarkSpan| Outage {
+        links: vec![dark.link],
+        down_ps: dark.down_ps,
+        up_ps: dark.up_ps,
+        drain_ps: Some(dark.drain_ps),
+    };
+    let circuits: Vec<Outage> = net.dark.iter().map(circuit).collect();
     let mut outages = Vec::new();
     for text in texts {
         if loses_credit && text.times.fails_during_run() {
@@ -52,7 +63,7 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
         })?;
         let drawn = match text.times {
             OutageTimes::Given { down_ps, up_ps } => {
-                outages.push(Outage { links, down_ps, up_ps });
+                outages.push(Outage { links, down_ps, up_ps, drain_ps: text.drain_ps });
                 continue;
             }
             OutageTimes::Drawn(drawn) => drawn,
@@ -64,7 +75,12 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
         for part in parts {
             let draws = (config.seed, text.entry, u64::from(part[0]));
             let spans = drawn.spans(draws, MAX_OUTAGES + 1 - outages.len());
-            let outage = |(down_ps, up_ps)| Outage { links: part.clone(), down_ps: Some(down_ps), up_ps: Some(up_ps) };
+            let outage = |(down_ps, up_ps)| Outage {
+                links: part.clone(),
+                down_ps: Some(down_ps),
+                up_ps: Some(up_ps),
+                drain_ps: None,
+            };
             outages.extend(spans.into_iter().map(outage));
             if outages.len() > MAX_OUTAGES {
                 let why = format!(
@@ -75,6 +91,7 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
             }
         }
     }
+    outages.extend(circuits);
     Ok(outages)
 }
 
@@ -160,9 +177,12 @@ pub(crate) fn network_changes(
 /// Names the key with its value, which tells experiments of a sweep apart. A long value is cut.
 fn named(config: &Config) -> String {
     const MOST: usize = 80;
-    let text = config.values.text(KeyId::Outages);
+    let (key, text) = match config.values.text(KeyId::Outages) {
+        "" => ("topology.circuits", config.values.text(KeyId::Circuits)),
+        text => ("topology.outages", text),
+    };
     let end = text.char_indices().nth(MOST).map_or(text.len(), |(end, _)| end);
-    format!("topology.outages = \"{}{}\"", &text[..end], if end < text.len() { "..." } else { "" })
+    format!("{key} = \"{}{}\"", &text[..end], if end < text.len() { "..." } else { "" })
 }
 
 /// Returns a note if `n` of `all` flows wait although another port of their NIC has a path.
@@ -180,7 +200,7 @@ fn gives_up(config: &Config, outages: &[Outage], transport: &Transport) -> Optio
     let patience_ps = transport.rto_ps.saturating_mul(u64::from(transport.rto_retries) + 1);
     let reroute_ps = config.routing.reroute_ps;
     let unavoided_ps = |o: &Outage| {
-        let down_ps = o.down_ps?;
+        let down_ps = o.down_ps.filter(|_| o.drain_ps.is_none())?;
         Some(o.up_ps.map_or(reroute_ps, |up| (up - down_ps).min(reroute_ps)))
     };
     let longest = outages.iter().filter_map(unavoided_ps).max()?;

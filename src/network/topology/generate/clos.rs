@@ -4,7 +4,7 @@
 //! the hosts only: each port of a NIC is in one of them.
 
 use super::builder::FabricBuilder;
-use super::fabric::{Fabric, OversubscriptionMilli, bad};
+use super::fabric::{Fabric, OversubscriptionMilli, bad, equal_pods};
 use crate::topology::{Network, TopologyError};
 
 /// Parameters of a Clos network. 0 stands for a value that is derived from the others.
@@ -117,16 +117,15 @@ impl Clos {
         let hosts = fabric.n_hosts();
         let per_leaf = self.hosts_per_leaf(hosts);
         let n_leaves = hosts.div_ceil(per_leaf);
-        let pods = match self.pods {
-            0 => n_leaves.div_ceil(per_leaf).max(2).min(n_leaves),
-            p if p > n_leaves => {
-                let problem = format!("{hosts} hosts at {per_leaf} a leaf make {n_leaves} leaves, fewer than pods");
-                return Err(bad("topology.pods", p, problem));
+        let leaves = format!("leaves of {per_leaf} hosts");
+        let (pods, leaves_per_pod) = match self.pods {
+            0 => {
+                let at_most = n_leaves.div_ceil(per_leaf).max(2).min(n_leaves);
+                let leaves_per_pod = n_leaves.div_ceil(at_most);
+                (n_leaves.div_ceil(leaves_per_pod), leaves_per_pod)
             }
-            p => p,
+            pods => equal_pods(pods, n_leaves, &leaves)?,
         };
-        let leaves_per_pod = n_leaves.div_ceil(pods);
-        let pods = n_leaves.div_ceil(leaves_per_pod);
         let aggs = fabric.uplinks(per_leaf, self.planes, self.spines, self.oversubscription)?;
         // Aggregation switch j of every pod is linked to the j-th group of cores.
         let group = match self.cores {
@@ -172,7 +171,7 @@ impl Clos {
 }
 
 /// Smallest power of two `x` with `x^power >= n`.
-fn power_of_two_root(n: u32, power: u32) -> u32 {
+pub(super) fn power_of_two_root(n: u32, power: u32) -> u32 {
     let mut x = 1u32;
     while u64::from(x).pow(power) < u64::from(n) {
         x *= 2;

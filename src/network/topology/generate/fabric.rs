@@ -47,6 +47,29 @@ pub(super) fn bad(key: &'static str, value: impl ToString, problem: impl Into<St
     TopologyError::Parameter { key, value: value.to_string(), problem: problem.into() }
 }
 
+/// Number of pods, and of parts in each but the last, when `parts` things called `name` (`leaves`) are divided into `pods` of them.
+///
+/// # Errors
+/// More pods are asked for than there are parts, or a number that equal pods never make: the message has the next numbers that they do.
+pub(super) fn equal_pods(pods: u32, parts: u32, name: &str) -> Result<(u32, u32), TopologyError> {
+    let key = "topology.pods";
+    if pods > parts {
+        return Err(bad(key, pods, format!("there are {parts} {name}, fewer than pods")));
+    }
+    let per_pod = parts.div_ceil(pods);
+    let fewer = parts.div_ceil(per_pod);
+    if fewer != pods {
+        // The last pod may be smaller, and never empty. With one part less in each, there are more pods than were asked for.
+        let smaller = per_pod - 1;
+        let more = parts.div_ceil(smaller);
+        let problem = format!(
+            "{parts} {name} make {fewer} pods of {per_pod} or {more} of {smaller} each, the last with what is left; write {fewer} or {more}"
+        );
+        return Err(bad(key, pods, problem));
+    }
+    Ok((pods, per_pod))
+}
+
 impl Fabric {
     /// Checks the parameters that all kinds share.
     pub(super) fn check(&self) -> Result<(), TopologyError> {

@@ -3,7 +3,7 @@
 //! Layer: topology. Rail-only has no spine, so ranks of different rails and servers have no packet path; routing reports that as an error.
 
 use super::builder::FabricBuilder;
-use super::fabric::{Fabric, OversubscriptionMilli, bad};
+use super::fabric::{Fabric, OversubscriptionMilli, bad, equal_pods};
 use crate::topology::{Network, TopologyError};
 
 /// Servers per pod if the number of pods is not given: as in NVIDIA's scalable unit of 32 DGX H100, whose leaves have 32 host ports.
@@ -59,16 +59,14 @@ impl RailOptimized {
         fabric.check()?;
         let rails = n_rails(fabric, self.rails)?;
         let servers = fabric.n_servers();
-        let pods = match (self.pods, self.servers_per_pod) {
-            (0, 0) => servers.div_ceil(SERVERS_PER_POD),
-            (0, per_pod) => servers.div_ceil(per_pod),
-            (p, _) if p > servers => {
-                return Err(bad("topology.pods", p, format!("there are {servers} servers, fewer than pods")));
+        let (pods, servers_per_pod) = match (self.pods, self.servers_per_pod) {
+            (0, given) => {
+                let at_most = if given == 0 { SERVERS_PER_POD } else { given };
+                let servers_per_pod = servers.div_ceil(servers.div_ceil(at_most));
+                (servers.div_ceil(servers_per_pod), servers_per_pod)
             }
-            (p, _) => p,
+            (pods, _) => equal_pods(pods, servers, "servers")?,
         };
-        let servers_per_pod = servers.div_ceil(pods);
-        let pods = servers.div_ceil(servers_per_pod);
         let hosts_per_leaf = servers_per_pod * fabric.nics_per_server.div_ceil(rails);
         let n_leaves = pods * rails;
         let n_spines = match (n_leaves, self.spines) {

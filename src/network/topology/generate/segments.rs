@@ -5,7 +5,7 @@
 //! replaced. Planes of HPN stay apart in the third tier too, so they meet at the NICs only (our choice).
 
 use super::builder::FabricBuilder;
-use super::fabric::{Fabric, OversubscriptionMilli, bad};
+use super::fabric::{Fabric, OversubscriptionMilli, bad, equal_pods};
 use crate::topology::{Network, TopologyError};
 
 /// Parameters of a fabric of segments. Every port of a NIC is on a leaf of its own: two ports are a dual ToR.
@@ -167,18 +167,15 @@ impl SegmentPods {
             );
             return Err(bad("topology.tiers", 3, problem));
         }
-        let pods = match self.pods {
-            0 => segments.div_ceil(self.segments_per_pod.max(1)).max(2),
-            1 => return Err(bad("topology.pods", 1, "a third tier joins at least 2 pods; set topology.tiers = 2")),
-            pods if pods > segments => {
-                let problem =
-                    format!("there are {segments} segments of {servers_per_segment} servers, fewer than pods");
-                return Err(bad("topology.pods", pods, problem));
+        match self.pods {
+            0 => {
+                let at_most = segments.div_ceil(self.segments_per_pod.max(1)).max(2);
+                let per_pod = segments.div_ceil(at_most);
+                Ok((segments.div_ceil(per_pod), per_pod))
             }
-            pods => pods,
-        };
-        let per_pod = segments.div_ceil(pods);
-        Ok((segments.div_ceil(per_pod), per_pod))
+            1 => Err(bad("topology.pods", 1, "a third tier joins at least 2 pods; set topology.tiers = 2")),
+            pods => equal_pods(pods, segments, &format!("segments of {servers_per_segment} servers")),
+        }
     }
 
     /// Cores above each aggregation switch that has one link to each of `leaves`, where a pod has `aggs` such switches in a plane.

@@ -8,6 +8,7 @@ use super::dragonfly::{Dragonfly, DragonflyPlus};
 use super::fabric::Fabric;
 use super::fat_tree::FatTree;
 use super::grid::GridFabric;
+use super::optical::Optical;
 use super::rail::{RailOnly, RailOptimized};
 use super::segments::Segments;
 use super::slim_fly::SlimFly;
@@ -36,6 +37,8 @@ pub enum FabricShape {
     Grid(GridFabric),
     /// Servers that forward for each other.
     BCube(BCube),
+    /// Leaves that optical circuits join, which may come and go.
+    Optical(Optical),
 }
 
 impl FabricShape {
@@ -55,6 +58,7 @@ impl FabricShape {
             FabricShape::SlimFly(shape) => shape.build(fabric),
             FabricShape::Grid(shape) => shape.build(fabric),
             FabricShape::BCube(shape) => shape.build(fabric),
+            FabricShape::Optical(shape) => shape.build(fabric),
         }
     }
 }

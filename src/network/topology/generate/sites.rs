@@ -36,6 +36,13 @@ impl Sites {
         if self.links == 0 {
             return Err(bad("topology.site_links", 0, "it must be at least 1"));
         }
+        if matches!(shape, FabricShape::Optical(optical) if optical.plan.changes()) {
+            return Err(bad(
+                "topology.sites",
+                self.n,
+                "circuits that change are in one cluster; write topology.circuits = \"mesh\"",
+            ));
+        }
         let site = shape.build(&Fabric { gpus: fabric.gpus / self.n, ..fabric.clone() })?;
         self.join(&site, fabric)
     }
