@@ -323,7 +323,7 @@ fn circuits_that_are_drained_lose_nothing() {
         topology = { kind = \"optical\", hosts_per_leaf = 4, spines = 3, link_gbps = 100, uplink_gbps = 200 }\n\
         workload = { kind = \"traffic\", pattern = \"permutation\", bytes = 2000000 }\n\
         transport = { cc = \"dcqcn\", payload_bytes = 4096, loss_recovery = \"selective\" }\noutput.links = true\n[axes]\n\
-        \"topology.circuits\" = [\"mesh\", \"rotate every 300us dark 10us drain 250us until 5ms\", \"rotate every 300us dark 10us until 5ms\"]\n\
+        \"topology.circuits\" = [\"mesh\", \"rotate every 300us dark 10us drain 150us until 5ms\", \"rotate every 300us dark 10us until 5ms\"]\n\
         \"fidelity.mode\" = [\"packet\", \"flow\"]\n";
     let (folder, said, code) = Folder::with_run(sweep);
     assert_eq!(code, 0, "{said}");

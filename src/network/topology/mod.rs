@@ -49,6 +49,16 @@ pub enum TopologyFormat {
 }
 
 impl TopologyFormat {
+    /// Its name, as users write it.
+    pub fn name(self) -> &'static str {
+        match self {
+            TopologyFormat::Ns3 => "ns3",
+            TopologyFormat::Simai => "simai",
+            TopologyFormat::Htsim => "htsim",
+            TopologyFormat::InfraGraph => "infragraph",
+        }
+    }
+
     /// The form that a text seems to have: by its first line, or `{` for InfraGraph.
     pub fn guess(text: &str) -> Option<TopologyFormat> {
         let first = text::Lines::new("", text).next_line()?.text;
@@ -68,10 +78,15 @@ impl TopologyFormat {
 pub fn read_topology(path: &Path, format: TopologyFormat) -> Result<TopologyFile, TopologyError> {
     let text = text::load_text(path)?;
     let shown = path.display().to_string();
-    match format {
+    let read = match format {
         TopologyFormat::Ns3 => parse_ns3(&shown, &text),
         TopologyFormat::Simai => parse_simai(&shown, &text),
         TopologyFormat::Htsim => parse_htsim(&shown, &text),
         TopologyFormat::InfraGraph => parse_infragraph(&shown, &text),
-    }
+    };
+    let seems = TopologyFormat::guess(&text).filter(|seems| *seems != format);
+    read.map_err(|error| match seems {
+        Some(other) => TopologyError::OtherForm { error: Box::new(error), form: other.name() },
+        None => error,
+    })
 }

@@ -7,7 +7,7 @@ use std::fmt::Write;
 
 use super::body::{self, Counts, TopologyBody};
 use super::network::{Network, Node, NodeIdx, NodeKind};
-use super::text::{FileError, Lines};
+use super::text::Lines;
 use super::validate::{MAX_LINKS, MAX_NODES, TopologyError};
 use hyperfold_base::units::{BPS_PER_MBPS, PS_PER_NS};
 
@@ -30,7 +30,7 @@ pub struct TopologyFile {
 pub fn parse_ns3(path: &str, text: &str) -> Result<TopologyFile, TopologyError> {
     let mut lines = Lines::new(path, text);
     let header = lines.expect(|| "it should begin with `nodes switches links`".to_string())?;
-    let [nodes, switches, links] = header.exactly("nodes switches links").map_err(|e| simai_hint(&header, e))?;
+    let [nodes, switches, links] = header.exactly("nodes switches links")?;
     let n_nodes = header.number("the number of nodes", nodes, 1, MAX_NODES)?;
     let n_switches = header.number("the number of switches", switches, 0, n_nodes - 1)?;
     let n_links = header.number("the number of links", links, 1, MAX_LINKS)?;
@@ -52,15 +52,6 @@ pub fn parse_ns3(path: &str, text: &str) -> Result<TopologyFile, TopologyError> 
     let network = Network::new(nodes, links, ranks, None).map_err(|e| at_header(&counts, e))?;
     network.check_connected().map_err(|e| at_header(&counts, e))?;
     Ok(TopologyFile { network, gpus_per_server: None, gpu: None, left_out, notes: Vec::new() })
-}
-
-/// Adds a hint to an error if the header has six fields, as SimAI's has.
-fn simai_hint(header: &super::text::Line, e: FileError) -> FileError {
-    if header.fields().count() == 6 {
-        header.error("6 fields, expected 3: `nodes switches links`; this looks like SimAI's form (format = \"simai\")")
-    } else {
-        e
-    }
 }
 
 /// Places an error of the whole network at the header of its file.

@@ -14,13 +14,7 @@ pub fn parse_simai(path: &str, text: &str) -> Result<TopologyFile, TopologyError
     let shape = "nodes gpus_per_server nvswitches switches links gpu_type";
     let mut lines = Lines::new(path, text);
     let header = lines.expect(|| format!("it should begin with `{shape}`"))?;
-    let [nodes, per_server, nvswitches, switches, links, gpu] = header.exactly(shape).map_err(|e| {
-        if header.fields().count() == 3 {
-            header.error(format!("3 fields, expected 6: `{shape}`; this looks like the ns-3 form (format = \"ns3\")"))
-        } else {
-            e
-        }
-    })?;
+    let [nodes, per_server, nvswitches, switches, links, gpu] = header.exactly(shape)?;
     let n_nodes = header.number("the number of nodes", nodes, 1, MAX_NODES)?;
     let n_nvswitches = header.number("the number of NVSwitches", nvswitches, 0, n_nodes - 1)?;
     let n_network = header.number("the number of switches", switches, 0, n_nodes - 1 - n_nvswitches)?;

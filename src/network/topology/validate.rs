@@ -17,6 +17,14 @@ pub enum TopologyError {
     /// The file cannot be read, or a line of it is wrong.
     #[error(transparent)]
     File(#[from] FileError),
+    /// The file is not of the form that it is read as, but begins as one of another form does.
+    #[error("{error}; the file begins as one of the form {form} does: write topology.format = \"{form}\"")]
+    OtherForm {
+        /// What is wrong with it as it was read.
+        error: Box<TopologyError>,
+        /// The form that it seems to have, as users write it.
+        form: &'static str,
+    },
     /// Node ids are not unique and ascending.
     #[error("node ids must be unique and ascending: {id} follows {before}")]
     NodeOrder {

@@ -334,6 +334,13 @@ impl<'a> ClusterPlanner<'a> {
         if wanted != Algorithm::Auto && asked.algorithm.is_none() {
             self.note_slowed(asked, algorithm, &placement, alone_ps);
         }
+        if algorithm == Algorithm::Pat && placement.ranks_per_node > 1 {
+            self.notes.insert(format!(
+                "{} by pat among {} GPUs a server: NCCL takes pat where each server has one GPU of the group, so no NCCL does what is simulated here",
+                asked.op.name(),
+                placement.ranks_per_node
+            ));
+        }
         let communicator = &self.communicators[&(placement, env)];
         let channels = if in_switches { 0 } else { c.channels.unwrap_or(choice.channels) };
         if self.longest.is_none_or(|l| l.alone_ps < alone_ps) {
