@@ -237,7 +237,7 @@ fn at_places(
     if (sends, answers) == flow.paths.ports() && !crosses(flow.paths, known) {
         return (None, true);
     }
-    let between = |router: &Router| moves.way(router, flow, sends, answers);
+    let between = |router: &Router| moves.way(router, flow, (sends, answers));
     let are_linked = [sends, answers].iter().all(|port| !known.contains(&(port / 2)));
     if are_linked && let Some(found) = between(router).filter(|found| !crosses(found, known)) {
         return (Some(found), true);

@@ -95,10 +95,10 @@ impl PortMoves<'_> {
     fn off_stranded_leaves(&self, down: &DownLinks<'_>, before: &MovedPorts, moved: &MovedPorts) -> Option<MovedPorts> {
         let mut moved = moved.clone();
         let now = LazyCell::new(|| Router::avoiding(self.whole.network(), &|link| down.now.contains(&link)));
-        let works = |port: ArcIdx| !down.known.contains(&(port / 2));
-        let has_way = |flow: &RoutedFlow<'_>, (sends, answers)| {
-            let found = self.way(down.around, flow, sends, answers);
-            works(sends) && works(answers) && found.is_some_and(|paths| !crosses(&paths, down.known))
+        let works = |(a, b): (ArcIdx, ArcIdx)| [a, b].iter().all(|port| !down.known.contains(&(port / 2)));
+        let is_up = |(a, b): (ArcIdx, ArcIdx)| [a, b].iter().all(|port| !down.now.contains(&(port / 2)));
+        let has_way = |flow: &RoutedFlow<'_>, ports| {
+            works(ports) && self.way(down.around, flow, ports).is_some_and(|paths| !crosses(&paths, down.known))
         };
         loop {
             let mut changed = false;
@@ -110,16 +110,15 @@ impl PortMoves<'_> {
                 }
                 // Its paths are back before routing has noticed that they were gone.
                 let stayed = (before.place_of(home.0), before.place_of(home.1)) == home;
-                if places == home && stayed && self.way(&now, flow, home.0, home.1).is_some() {
+                if places == home && stayed && is_up(home) && self.way(&now, flow, home).is_some() {
                     continue;
                 }
                 let ports_of = |home| std::iter::once(home).chain(self.others(flow, home)).collect::<Vec<_>>();
                 let (senders, receivers) = (ports_of(home.0), ports_of(home.1));
                 let pairs = || senders.iter().flat_map(|&a| receivers.iter().map(move |&b| (a, b)));
                 // A port that has left its own place does not move on.
-                let is_free = |home, place| place == home;
                 let reachable = |&(a, b): &(ArcIdx, ArcIdx)| {
-                    (a == places.0 || is_free(home.0, places.0)) && (b == places.1 || is_free(home.1, places.1))
+                    (a == places.0 || places.0 == home.0) && (b == places.1 || places.1 == home.1)
                 };
                 let ends_that_move = |&(a, b): &(ArcIdx, ArcIdx)| match (a == places.0, b == places.1) {
                     (false, true) => 0,
@@ -146,13 +145,13 @@ impl PortMoves<'_> {
         }
     }
 
-    /// Paths of a flow between two ports, among those that `router` knows. `None`: there are none.
+    /// Paths of a flow between two ports, where it sends and where it answers, among those that `router` knows. `None`: there are none. PRECONDITION: `router`
+    /// knows the links of both ports.
     pub(super) fn way(
         &self,
         router: &Router<'_>,
         flow: &RoutedFlow<'_>,
-        sends: ArcIdx,
-        answers: ArcIdx,
+        (sends, answers): (ArcIdx, ArcIdx),
     ) -> Option<FlowPaths> {
         let over = |router: &Router<'_>| {
             let found = self.policy.paths(router, &flow.key, flow.lane);
@@ -198,7 +197,7 @@ impl PortMoves<'_> {
     }
 
     fn joins(&self, flow: &RoutedFlow<'_>, sends: ArcIdx, answers: ArcIdx) -> bool {
-        self.way(self.whole, flow, sends, answers).is_some()
+        self.way(self.whole, flow, (sends, answers)).is_some()
     }
 }
 

@@ -129,7 +129,7 @@ record! {
         pub fct_p99: Option<Ps> => fct_p99_ns,
         /// Longest completion time of a flow.
         pub fct_max: Option<Ps> => fct_max_ns,
-        /// Median of the flows' slowdowns: the completion time over the time at line rate on an idle network.
+        /// Median of the flows' slowdowns: the completion time over the time at line rate on an idle network, over all paths of the flow together.
         pub fct_slowdown_p50: Option<Micro> => fct_slowdown_p50,
         /// 99th percentile of the flows' slowdowns, by nearest rank.
         pub fct_slowdown_p99: Option<Micro> => fct_slowdown_p99,

@@ -4,11 +4,11 @@
 
 use hyperfold_config::spec::{
     BatchingChoice, Config, KeyId, Named, PrecisionChoice, ProgramSpec, RequestSource, SlowdownChoice, Source,
-    TopologyKind, WorkloadSection, find_server,
+    TopologyKind, WorkloadSection, find_server, key,
 };
 use hyperfold_network::topology::FabricShape;
 
-/// Names of the differing settings for messages, in a fixed order.
+/// Names of the differing settings for messages, in a fixed order. A key that nothing reads makes no difference.
 pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     let WorkloadSection::Program(program) = &config.workload else { return Vec::new() };
     let (cluster, topology) = (&config.cluster, &config.topology);
@@ -21,8 +21,9 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     let own_rate = server.map_or(!config.values.given(KeyId::NvlinkGbps), |s| cluster.nvlink_bps == bps(s.inside_gbps));
     note(!own_rate, "NVLink rate");
     note(server.is_some_and(|s| topology.link_bps != bps(s.port_gbps())), "link rate");
-    let narrow =
-        topology.oversubscription_milli > 1000 || topology.uplink_bps.min(topology.core_bps) < topology.link_bps;
+    let reads = |id: KeyId| key(id).applies(&config.values);
+    let narrow = (topology.oversubscription_milli > 1000 && reads(KeyId::Oversubscription))
+        || topology.uplink_bps.min(topology.core_bps) < topology.link_bps;
     let shape = match &topology.kind {
         TopologyKind::Generated { shape, .. } => Some(shape),
         TopologyKind::File { .. } => None,
@@ -38,8 +39,16 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
         KeyId::WorkQueueLatencyNs,
         KeyId::RendezvousNs,
     ];
-    let own_delays = !delays.iter().any(|&key| config.values.given(key));
+    let own_delays = !delays.iter().any(|&id| config.values.given(id) && reads(id));
     note(!own_delays || program.communication.latency_ppm != ONE, "latencies");
+    let [gemm, attention, memory_bound] = program.compute.class_scales_ppm;
+    let scales = [
+        (KeyId::ComputeScale, program.compute.scale_ppm),
+        (KeyId::GemmScale, gemm),
+        (KeyId::AttentionScale, attention),
+        (KeyId::MemoryBoundScale, memory_bound),
+    ];
+    note(scales.iter().any(|&(id, ppm)| ppm != ONE && reads(id)), "times of kernels");
     program_otherwise(program, &mut note);
     differences
 }
@@ -66,7 +75,6 @@ const ONE: u64 = 1_000_000;
 
 fn program_otherwise(program: &ProgramSpec, note: &mut impl FnMut(bool, &'static str)) {
     let compute = &program.compute;
-    note(compute.scale_ppm != ONE || compute.class_scales_ppm != [ONE; 3], "times of kernels");
     note(compute.jitter_ppm > 0, "jitter");
     note(!compute.stragglers.is_empty(), "stragglers");
     let own_slowdown = matches!(compute.slowdown, SlowdownChoice::Own) && compute.slowdown_scale_ppm == ONE;
@@ -168,5 +176,7 @@ mod tests {
         assert_eq!(serving("precision = \"int4\"\nbatching = \"prefill-first\""), ["batching", "weights of 4 bits"]);
         let both = changed_by("topology.oversubscription = 4\ncluster.gpu = { like = \"h100\", bf16_tflops = 2000.0 }");
         assert_eq!(both, ["GPU table", "oversubscription"]);
+        let unread = changed_by("topology = { kind = \"fat-tree\", oversubscription = 4 }");
+        assert_eq!(unread, [""; 0], "a fat tree has no oversubscription to set");
     }
 }

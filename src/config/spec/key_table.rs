@@ -228,8 +228,8 @@ macro_rules! for_each_key {
             Bytes "workload.bytes" int(1, BYTES_MAX), D::Derived(derive::bytes, "1000000; with kind = \"collective\" 64000000"),
                 |v| (traffic(v) && !v.is(KeyId::Pattern, "poisson")) || collective(v),
                 "size of each flow; of storage what each client writes or reads at a time; of a collective as nccl-tests counts it: the whole buffer, of an all-gather what each rank ends with, of a dispatch or combine a rank's tokens, each counted once for each of its experts";
-            Ranks "workload.ranks" int(0, COUNT), D::Int(0), |v| traffic(v) || collective(v) || matches!(v.text(KeyId::WorkloadKind), "chakra" | "kineto" | "flight-recorder"),
-                "GPUs that take part, from rank 0; 0: all; with chakra, kineto and flight-recorder the ranks that a file of one rank is repeated on";
+            Ranks "workload.ranks" int(0, COUNT), D::Int(0), |v| traffic(v) || collective(v) || imported(v),
+                "GPUs that take part, from rank 0; 0: all, or as many as the file says; with chakra, kineto and flight-recorder the ranks that a file of one rank is repeated on";
             FanIn "workload.fan_in" int(0, COUNT), D::Int(8), |v| pattern(v, "incast"), "senders to each receiver, drawn by lot (those in its own server use NVLink); 0: everyone else";
             Receivers "workload.receivers" int(1, COUNT), D::Int(1), |v| pattern(v, "incast"), "receivers, spread evenly from rank 0";
             Stride "workload.stride" int(1, COUNT), D::Int(1), |v| pattern(v, "ring"), "rank i sends to rank i + stride";

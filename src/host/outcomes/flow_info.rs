@@ -2,7 +2,7 @@
 //!
 //! Layer: host. Reads networks and paths; simulates nothing.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use hyperfold_base::units::PS_PER_S;
 use hyperfold_columns::{FlowIdx, TaskIdx};
@@ -93,8 +93,9 @@ impl<'a> IdleNetwork<'a> {
     }
 
     /// Returns the completion time of a flow of `bytes` at line rate, ps. All packets go one behind the other over every link of the path, until the last is
-    /// whole at the receiver, and its acknowledgement is back. The slowest link decides. No flow is faster. Links have their own rates, also those that run at
-    /// a reduced one: so the slowdown of a flow shows what the reduction costs it, and a sprayed flow that avoids a slow path is not below 1.
+    /// whole at the receiver, and its acknowledgement is back. The slowest link decides. Where a flow has several paths, their links count as one of the sum of
+    /// their rates, up to the rate of the sender's port. No flow is faster. Links have their own rates, also those that run at a reduced one: so the slowdown of
+    /// a flow shows what the reduction costs it, and a sprayed flow that avoids a slow path is not below 1.
     pub(crate) fn flow_ps(&self, bytes: u64, paths: &FlowPaths) -> u64 {
         let tr = self.transport;
         let sizes = PacketSizes {
@@ -117,8 +118,20 @@ impl<'a> IdleNetwork<'a> {
         let may_cut = |path: &[ArcIdx], m: usize| {
             path.len() == first.len() && path.get(m + 1).is_some_and(|&next| lowest_bps(next) <= own_bps(path[m]))
         };
+        let joined_bps = |m: usize| -> u64 {
+            let arcs = paths.iter().filter_map(|path| path.get(m).copied());
+            arcs.collect::<BTreeSet<ArcIdx>>().into_iter().map(own_bps).sum()
+        };
+        let port_bps = joined_bps(0);
+        let of_one_length = paths.iter().all(|path| path.len() == first.len());
+        let rate_bps = |m: usize, arc: ArcIdx| match own_bps(arc) {
+            own if own >= port_bps || paths.len() == 1 => own,
+            own if of_one_length => joined_bps(m).min(port_bps).max(own),
+            // Paths of several lengths may join anywhere.
+            _ => port_bps,
+        };
         let hop = |(m, &arc): (usize, &ArcIdx)| Hop {
-            rate_bps: own_bps(arc),
+            rate_bps: rate_bps(m, arc),
             delay_ps: self.net.arc_link(arc).delay_ps,
             cuts_through: self.transport.cut_through_bytes > 0 && paths.iter().any(|path| may_cut(path, m)),
         };

@@ -39,7 +39,7 @@ pub enum RouteError {
     },
     /// Two ranks share a NIC, so no packet path joins them.
     #[error(
-        "flow {flow}: ranks {src_rank} and {dst_rank} share NIC {host}, so no packet path joins them; give the servers NVLink or a NIC per GPU"
+        "flow {flow}: ranks {src_rank} and {dst_rank} share NIC {host}, so no packet path joins them; give the servers NVLink (cluster.nvlink_gbps) or a NIC for each GPU (cluster.nics_per_server)"
     )]
     SameHost {
         /// Number of the flow.
