@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::port_moves::{DownLinks, MovedPorts, PortMoves};
-pub use super::routed_flow::{PortFailover, RoutedFlow};
+pub use super::routed_flow::{PortFailover, RoutedFlow, crosses};
 use crate::routing::{FlowPaths, Router, RoutingPolicy};
 use crate::topology::{ArcIdx, Network};
 
@@ -109,11 +109,6 @@ impl Outage {
 /// Links that have failed before the experiment begins.
 pub fn failed_before(outages: &[Outage]) -> BTreeSet<u32> {
     outages.iter().filter(|o| o.down_ps.is_none()).flat_map(|o| o.links.iter().copied()).collect()
-}
-
-/// Whether some path crosses one of `links`.
-pub fn crosses(paths: &FlowPaths, links: &BTreeSet<u32>) -> bool {
-    !links.is_empty() && paths.data.iter().chain(&paths.ack).flatten().any(|&arc| links.contains(&(arc / 2)))
 }
 
 /// All changes of an experiment.

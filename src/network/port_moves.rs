@@ -6,8 +6,7 @@
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::changes::crosses;
-use super::routed_flow::{PortFailover, RoutedFlow};
+use super::routed_flow::{PortFailover, RoutedFlow, crosses};
 use crate::routing::{FlowPaths, Router, RoutingPolicy};
 use crate::topology::ArcIdx;
 

@@ -1,5 +1,7 @@
 //! A flow whose paths change when links fail or come back.
 
+use std::collections::BTreeSet;
+
 use crate::routing::{FlowKey, FlowPaths};
 
 /// A flow, as routing over the links that are left needs it.
@@ -26,4 +28,9 @@ pub enum PortFailover {
     On,
     /// It goes where its ports go: a port whose link has failed moves to another one with all queue pairs and tasks that began there.
     Together,
+}
+
+/// Whether some path crosses one of `links`.
+pub fn crosses(paths: &FlowPaths, links: &BTreeSet<u32>) -> bool {
+    !links.is_empty() && paths.data.iter().chain(&paths.ack).flatten().any(|&arc| links.contains(&(arc / 2)))
 }

@@ -84,12 +84,12 @@ fn patterns(text: &str) -> Result<CircuitPlan, String> {
 
 /// Reads when the circuits that follow take over.
 fn change(words: &[&str]) -> Result<CircuitPattern, String> {
-    let (at, dark, drain) = match *words {
-        ["at", at, "dark", dark] => (at, dark, "0ns"),
-        ["at", at, "dark", dark, "drain", drain] => (at, dark, drain),
+    let (since, dark, drain) = match *words {
+        ["at", since, "dark", dark] => (since, dark, "0ns"),
+        ["at", since, "dark", dark, "drain", drain] => (since, dark, drain),
         _ => return Err("`at` has a time, then `dark` with a time, and `drain` with a time if wanted".to_string()),
     };
-    Ok(CircuitPattern { since_ps: time(at)?, dark_ps: time(dark)?, drain_ps: time(drain)?, circuits: Vec::new() })
+    Ok(CircuitPattern { since_ps: time(since)?, dark_ps: time(dark)?, drain_ps: time(drain)?, circuits: Vec::new() })
 }
 
 /// Reads two leaves, and how many circuits they have.

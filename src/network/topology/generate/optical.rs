@@ -296,8 +296,8 @@ fn counts(n_leaves: u32, ports: u32, pattern: &CircuitPattern) -> Result<BTreeMa
     match used.iter().position(|&used| used > u64::from(ports)) {
         None => Ok(counts),
         Some(leaf) => {
-            let at = if pattern.since_ps == 0 { String::new() } else { " from some time on".to_string() };
-            let problem = format!("it has {} circuits{at}, and {ports} ports (topology.spines)", used[leaf]);
+            let when = if pattern.since_ps == 0 { "" } else { " from some time on" };
+            let problem = format!("it has {} circuits{when}, and {ports} ports (topology.spines)", used[leaf]);
             Err(bad("topology.circuits", format!("leaf{leaf}"), problem))
         }
     }
