@@ -149,7 +149,7 @@ pub fn changes_of(
     let mut current: Vec<Option<FlowPaths>> =
         flows.iter().map(|flow| (flow.first != flow.paths).then(|| flow.first.clone())).collect();
     let mut known = failed_before(outages);
-    let mut waits = vec![false; flows.len()];
+    let mut waits: Vec<bool> = flows.iter().map(|flow| crosses(flow.first, &known)).collect();
     let mut could_move = vec![false; flows.len()];
     let turns = turns(flows);
     let move_together = flows.iter().any(|flow| flow.failover == PortFailover::Together);

@@ -341,7 +341,7 @@ fn circuits_that_are_drained_lose_nothing() {
     assert_eq!(folder.bytes("again/results.csv"), folder.bytes("out/results.csv"));
 }
 
-/// Patterns of circuits are one after the other, and who has none at first is refused.
+/// Patterns of circuits are one after the other, and who has none waits.
 #[test]
 fn patterns_of_circuits_follow_each_other() {
     let (folder, said, code) = Folder::with_run(
@@ -354,19 +354,14 @@ fn patterns_of_circuits_follow_each_other() {
          [\"leaf0 leaf1\", \"leaf2 leaf3\", \"at 20us dark 5us\", \"leaf0 leaf2\", \"leaf1 leaf3\"]]\n\
          \"fidelity.mode\" = [\"packet\", \"flow\"]\n",
     );
-    assert_eq!(code, 1, "{said}");
-    let status = folder.column("out/results.csv", "status");
-    assert_eq!(status, ["ok", "ok", "ok", "ok", "failed", "failed"], "{said}");
-    let us: Vec<f64> = folder
-        .column("out/results.csv", "fct_max_ns")
-        .iter()
-        .take(4)
-        .map(|ns| ns.parse::<f64>().unwrap() / 1e3)
-        .collect();
-    // At flow level nothing goes on from 20 us until 65 us. Packets wait for a timeout besides.
-    assert!((us[3] - us[1] - 45.0).abs() < 1.0 && us[2] > us[0] + 45.0, "{us:?}");
-    let why = folder.text("out/failed.csv");
-    assert!(why.contains("topology.circuits") && why.contains("no circuits join rank 0 and rank 2"), "{why}");
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("leaves 4 of 4 flows without a path between their NICs for some time"), "{said}");
+    let us: Vec<f64> =
+        folder.column("out/results.csv", "fct_max_ns").iter().map(|ns| ns.parse::<f64>().unwrap() / 1e3).collect();
+    // At flow level nothing goes on from 20 us until 65 us, or before 25 us. Packets wait for a timeout besides.
+    let later = |row: usize| us[row] - us[row % 2];
+    assert!((later(3) - 45.0).abs() < 1.0 && (later(5) - 25.0).abs() < 1.0, "{us:?}");
+    assert!(later(2) > 45.0 && later(4) > 25.0, "{us:?}");
 }
 
 #[test]

@@ -176,6 +176,8 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());
     let mut lanes: Vec<Option<u32>> = Vec::with_capacity(flows.len());
     let detours = (!down_before.is_empty()).then(|| Router::avoiding(&network, &|link| down_before.contains(&link)));
+    let later_circuits: BTreeSet<u32> =
+        network.dark.iter().filter(|dark| dark.down_ps.is_none()).map(|dark| dark.link).collect();
     // Paths of flows that take others at first, because links have failed before.
     let mut own_paths: BTreeMap<usize, FlowPaths> = BTreeMap::new();
     let mut qps = job.iter().flat_map(|j| &j.graph.qps);
@@ -192,8 +194,14 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
             };
             let lane = qp.map(|qp| qp.lane);
             if let Some(detours) = detours.as_ref().filter(|_| crosses(&own, &down_before)) {
-                let detour = detour(detours, flow, &*policy, lane, &down_before)?;
-                own_paths.insert(paths.len(), std::mem::replace(&mut own, detour));
+                match detour(detours, flow, &*policy, lane, &down_before) {
+                    Ok(detour) => {
+                        own_paths.insert(paths.len(), std::mem::replace(&mut own, detour));
+                    }
+                    // It waits for a circuit that comes later.
+                    Err(_) if crosses(&own, &later_circuits) => {}
+                    Err(why) => return Err(why),
+                }
             }
             paths.push(own);
             packet_of.push(Some(packet_flows.len()));
@@ -290,21 +298,11 @@ fn detour(
     found.ok_or_else(|| {
         let net = router.network();
         let (from, to) = (net.rank_name(flow.src_rank), net.rank_name(flow.dst_rank));
-        let is_circuit = net.dark.iter().any(|dark| down.contains(&dark.link));
-        let (key, why) = match is_circuit {
-            false => {
-                (KeyId::Outages, format!("no path is left between {from} and {to} (flow {}); with a time after `down` it waits instead", flow.id))
-            }
-            true => (
-                KeyId::Circuits,
-                format!(
-                    "at the beginning no circuits join {from} and {to} (flow {}), not even over other leaves; name some that do, or give leaves more ports \
-                     (topology.spines)",
-                    flow.id
-                ),
-            ),
-        };
-        PrepareError::Config(Conflict { job: None, key, why })
+        let why = format!(
+            "no path is left between {from} and {to} (flow {}); with a time after `down` it waits instead",
+            flow.id
+        );
+        PrepareError::Config(Conflict { job: None, key: KeyId::Outages, why })
     })
 }
 

@@ -23,7 +23,7 @@ pub enum RouteError {
     /// No path joins two ranks.
     #[error(
         "flow {flow}: no route from rank {src_rank} (host {src_host}) to rank {dst_rank} (host {dst_host}): no packet path joins them, \
-         and they are not in one server with NVLink; in a rail-only fabric only ranks of one rail or one server can talk"
+         and they are not in one server with NVLink; ranks of different rails of a rail-only fabric, or of leaves that no circuits join, cannot talk"
     )]
     NoRoute {
         /// Number of the flow.

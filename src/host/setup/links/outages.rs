@@ -4,11 +4,11 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use hyperfold_config::spec::{Config, Conflict, FailingPart, KeyId, MAX_OUTAGES, OutageTimes, mix};
+use hyperfold_config::spec::{Config, Conflict, FailingPart, KeyId, MAX_OUTAGES, OutageTimes, TopologyKind, mix};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::changes::{ChangeList, Outage, PortFailover, RoutedFlow, TimedChange, changes_of, crosses};
 use hyperfold_network::routing::{FlowKey, FlowPaths, RoutingPolicy};
-use hyperfold_network::topology::{DarkSpan, Network, NodeKind};
+use hyperfold_network::topology::{CircuitPlan, DarkSpan, FabricShape, Network, NodeKind};
 use hyperfold_network::transport::Transport;
 
 /// Most names that a message lists.
@@ -49,13 +49,15 @@ pub(crate) fn outages(config: &Config, net: &Network) -> Result<Vec<Outage>, Con
         drain_ps: Some(dark.drain_ps),
     };
     let circuits: Vec<Outage> = net.dark.iter().map(circuit).collect();
+    let dark_at_first: BTreeSet<u32> = net.dark.iter().filter(|d| d.down_ps.is_none()).map(|d| d.link).collect();
     let mut outages = Vec::new();
     for text in texts {
         if loses_credit && text.times.fails_during_run() {
             let why = "credit that is lost with a link is never given again: without transport.receiver_credit, or a link that is down from the start";
             return Err(Conflict { job: None, key: KeyId::Outages, why: format!("`{}`: {why}", text.text) });
         }
-        let found = links_of(net, &names, &text.part, (&|_| true, ""), (config.seed, text.entry));
+        let is_lit = |link| !dark_at_first.contains(&link);
+        let found = links_of(net, &names, &text.part, (&is_lit, "come later as circuits"), (config.seed, text.entry));
         let links = found.and_then(|links| switched(net, links)).map_err(|why| Conflict {
             job: None,
             key: KeyId::Outages,
@@ -157,6 +159,7 @@ pub(crate) fn network_changes(
         ));
     }
     notes.extend(stays_on_port(config, other_ports.len(), flows.len()));
+    notes.extend(away_together(config, net));
     match config.is_flow_level() {
         true => notes.push(
             "at flow level flows on a link that has failed wait until paths avoid it or it is back; timeouts and packets that are sent again take no time"
@@ -177,12 +180,37 @@ pub(crate) fn network_changes(
 /// Names the key with its value, which tells experiments of a sweep apart. A long value is cut.
 fn named(config: &Config) -> String {
     const MOST: usize = 80;
-    let (key, text) = match config.values.text(KeyId::Outages) {
-        "" => ("topology.circuits", config.values.text(KeyId::Circuits)),
-        text => ("topology.outages", text),
+    let (key, text) = match (config.values.text(KeyId::Outages), config.topology.changes_circuits()) {
+        (_, true) => ("topology.circuits", config.values.text(KeyId::Circuits)),
+        (text, false) => ("topology.outages", text),
     };
     let end = text.char_indices().nth(MOST).map_or(text.len(), |(end, _)| end);
     format!("{key} = \"{}{}\"", &text[..end], if end < text.len() { "..." } else { "" })
+}
+
+/// Returns a note if circuits rotate so that those of several circuit switches are dark or drained at the same time.
+fn away_together(config: &Config, net: &Network) -> Option<String> {
+    let TopologyKind::Generated { shape: FabricShape::Optical(optical), .. } = &config.topology.kind else {
+        return None;
+    };
+    let CircuitPlan::Rotate(rotation) = &optical.plan else { return None };
+    // Each circuit switch joins nearly all leaves in pairs at the beginning.
+    let at_beginning = net.at_beginning();
+    let is_switch = |node: u32| net.nodes[node as usize].kind == NodeKind::Switch;
+    let circuits = at_beginning.links.iter().filter(|l| is_switch(l.a) && is_switch(l.b)).count() as u64;
+    let leaves =
+        net.nodes.iter().filter(|node| node.kind == NodeKind::Switch && node.server == u32::MAX).count() as u64;
+    let ports = circuits / (leaves / 2).max(1);
+    let turn_ps = rotation.every_ps / ports.max(1);
+    let away_ps = rotation.dark_ps + rotation.drain_ps;
+    (away_ps > turn_ps).then(|| {
+        format!(
+            "topology.circuits: a circuit switch changes every {} us, as there are {ports}, and is dark or drained for {} us: several are away at once; a longer \
+             `every` keeps more circuits",
+            turn_ps as f64 / 1e6,
+            away_ps as f64 / 1e6
+        )
+    })
 }
 
 /// Returns a note if `n` of `all` flows wait although another port of their NIC has a path.

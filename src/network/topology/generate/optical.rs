@@ -27,9 +27,10 @@ pub struct Optical {
 /// Which circuits there are, and when.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum CircuitPlan {
-    /// Port j of all leaves is at circuit switch j, which joins them in pairs. The pairs of the switches are spread over all pairs of leaves, and stay.
+    /// Circuits that stay, spread over all pairs of leaves. All ports are in use, but for one where leaves and ports are odd.
     Mesh,
-    /// As `Mesh` at first. Then each circuit switch goes on to its next pairs again and again, one circuit switch after the other.
+    /// Port j of all leaves is at circuit switch j, which joins them in pairs; of an odd number of leaves one rests. Each circuit switch goes on to its next pairs
+    /// again and again, one circuit switch after the other.
     Rotate(Rotation),
     /// One layer that joins any two ports of different leaves, in patterns that follow each other. The first one is there from the beginning on.
     Patterns(Vec<CircuitPattern>),
@@ -179,10 +180,13 @@ fn divisor(a: u32, b: u32) -> u32 {
 
 fn mesh(n_leaves: u32, ports: u32) -> Result<BTreeMap<CircuitName, Circuit>, TopologyError> {
     let stays = Circuit { lit: vec![LitSpan { from_ps: 0, end: None }] };
-    let circuits: BTreeMap<CircuitName, Circuit> = (0..ports)
-        .flat_map(|j| pairs(n_leaves, first_pairs(n_leaves, ports, j)).into_iter().map(move |(a, b)| (j, a, b)))
-        .map(|name| (name, stays.clone()))
-        .collect();
+    let names: Vec<CircuitName> = match n_leaves.is_multiple_of(2) {
+        true => (0..ports)
+            .flat_map(|j| pairs(n_leaves, first_pairs(n_leaves, ports, j)).into_iter().map(move |(a, b)| (j, a, b)))
+            .collect(),
+        false => odd_mesh(n_leaves, ports),
+    };
+    let circuits: BTreeMap<CircuitName, Circuit> = names.into_iter().map(|name| (name, stays.clone())).collect();
     match reached(n_leaves, circuits.keys()) == n_leaves {
         true => Ok(circuits),
         false => {
@@ -190,6 +194,28 @@ fn mesh(n_leaves: u32, ports: u32) -> Result<BTreeMap<CircuitName, Circuit>, Top
             Err(bad("topology.spines", ports, problem))
         }
     }
+}
+
+/// Circuits of a mesh of an odd number of leaves, where no pairs have all of them. With each leaf the one that comes some places after it has a circuit: that takes
+/// two ports of every leaf. All such steps together join each leaf to each other one. A last port that is left takes part in pairs, in which one leaf rests.
+fn odd_mesh(n_leaves: u32, ports: u32) -> Vec<CircuitName> {
+    let steps = (n_leaves - 1) / 2;
+    let (rounds, left) = (ports / 2 / steps, ports / 2 % steps);
+    // The first step is 1, which alone joins all leaves; the others are far apart.
+    let some = (0..left).map(|i| 1 + i * steps / left);
+    let names =
+        (0..rounds).flat_map(|round| (1..=steps).map(move |step| (round, step))).chain(some.map(|step| (rounds, step)));
+    let circuit = |(round, step)| {
+        (0..n_leaves).map(move |leaf| {
+            let other = (leaf + step) % n_leaves;
+            (round, leaf.min(other), leaf.max(other))
+        })
+    };
+    let mut names: Vec<CircuitName> = names.flat_map(circuit).collect();
+    if !ports.is_multiple_of(2) {
+        names.extend(pairs(n_leaves, 0).into_iter().map(|(a, b)| (rounds + 1, a, b)));
+    }
+    names
 }
 
 /// Number of leaves that circuits join to leaf 0, itself included.
@@ -216,6 +242,14 @@ fn rotating(n_leaves: u32, ports: u32, r: &Rotation) -> Result<BTreeMap<CircuitN
     let rounds = n_rounds(n_leaves);
     if rounds < 2 {
         return Err(bad("topology.circuits", "rotate", "two leaves have one circuit, which cannot rotate"));
+    }
+    let first_ps = r.every_ps / u64::from(ports);
+    if first_ps >= r.until_ps {
+        let problem = format!(
+            "nothing rotates: {ports} circuit switches change one after the other, the first after {} us, and `until` comes before",
+            first_ps as f64 / 1e6
+        );
+        return Err(bad("topology.circuits", "rotate", problem));
     }
     let turns_of_one = r.until_ps.div_ceil(r.every_ps);
     let spans = turns_of_one.saturating_mul(u64::from(ports)).saturating_mul(u64::from(n_leaves / 2));
@@ -362,11 +396,17 @@ mod tests {
 
     #[test]
     fn a_mesh_has_all_ports_in_use_and_joins_all() {
-        for (leaves, ports) in [(4, 3), (8, 7), (8, 3), (16, 5), (8, 14), (7, 3)] {
+        let shapes =
+            [(4, 3), (8, 7), (8, 3), (16, 5), (8, 14), (7, 3), (3, 2), (5, 4), (5, 8), (5, 9), (7, 6), (9, 4), (25, 8)];
+        for (leaves, ports) in shapes {
             let net = optical(ports, CircuitPlan::Mesh).build(&fabric(2 * leaves)).unwrap();
             let lit = lit(&net, 2 * leaves, 0);
-            assert!(net.dark.is_empty() && lit.len() as u32 == ports * (leaves / 2), "{leaves} {ports}: {lit:?}");
+            assert!(net.dark.is_empty() && lit.len() as u32 == ports * leaves / 2, "{leaves} {ports}: {lit:?}");
             assert_eq!(most_of_a_leaf(&lit, leaves), ports as usize);
+            // No pair has two circuits more than another.
+            let count = |a, b| lit.iter().filter(|&&pair| pair == (a, b)).count();
+            let counts: BTreeSet<usize> = (0..leaves).flat_map(|b| (0..b).map(move |a| count(a, b))).collect();
+            assert!(counts.last().unwrap() - counts.first().unwrap() <= 1, "{leaves} {ports}: {counts:?}");
         }
         // Full meshes have each pair as often.
         let net = optical(14, CircuitPlan::Mesh).build(&fabric(16)).unwrap();
@@ -395,6 +435,9 @@ mod tests {
         assert!(net.dark.iter().all(|d| d.down_ps.is_none() || d.drain_ps == 5));
         let why = optical(3, CircuitPlan::Rotate(rotation)).build(&fabric(4)).unwrap_err().to_string();
         assert!(why.contains("cannot rotate"), "{why}");
+        let short = Rotation { until_ps: 30, ..rotation };
+        let why = optical(3, CircuitPlan::Rotate(short)).build(&fabric(16)).unwrap_err().to_string();
+        assert!(why.contains("nothing rotates"), "{why}");
         let long = Rotation { until_ps: 1_000_000_000, ..rotation };
         let why = optical(3, CircuitPlan::Rotate(long)).build(&fabric(16)).unwrap_err().to_string();
         assert!(why.contains("at most 65536"), "{why}");
