@@ -197,23 +197,22 @@ fn mesh(n_leaves: u32, ports: u32) -> Result<BTreeMap<CircuitName, Circuit>, Top
 }
 
 /// Circuits of a mesh of an odd number of leaves, where no pairs have all of them. With each leaf the one that comes some places after it has a circuit: that takes
-/// two ports of every leaf. All such steps together join each leaf to each other one. A last port that is left takes part in pairs, in which one leaf rests.
+/// two ports of every leaf. All such steps together join each leaf to each other one. A last port has every other circuit of step 2, and one leaf rests.
 fn odd_mesh(n_leaves: u32, ports: u32) -> Vec<CircuitName> {
     let steps = (n_leaves - 1) / 2;
     let (rounds, left) = (ports / 2 / steps, ports / 2 % steps);
+    let rests = !ports.is_multiple_of(2);
     // The first step is 1, which alone joins all leaves; the others are far apart.
-    let some = (0..left).map(|i| 1 + i * steps / left);
-    let names =
-        (0..rounds).flat_map(|round| (1..=steps).map(move |step| (round, step))).chain(some.map(|step| (rounds, step)));
-    let circuit = |(round, step)| {
-        (0..n_leaves).map(move |leaf| {
-            let other = (leaf + step) % n_leaves;
-            (round, leaf.min(other), leaf.max(other))
-        })
-    };
-    let mut names: Vec<CircuitName> = names.flat_map(circuit).collect();
-    if !ports.is_multiple_of(2) {
-        names.extend(pairs(n_leaves, 0).into_iter().map(|(a, b)| (rounds + 1, a, b)));
+    let free: Vec<u32> = (1..=steps).filter(|&step| step != 2 || !rests).collect();
+    let some = (0..left as usize).map(|i| free[i * free.len() / left as usize]);
+    let whole = (0..rounds).flat_map(|round| (1..=steps).map(move |step| (round, step)));
+    let circuit = |round: u32, a: u32, b: u32| (round, a.min(b), a.max(b));
+    let around =
+        |(round, step): (u32, u32)| (0..n_leaves).map(move |leaf| circuit(round, leaf, (leaf + step) % n_leaves));
+    let mut names: Vec<CircuitName> = whole.chain(some.map(|step| (rounds, step))).flat_map(around).collect();
+    if rests {
+        let place = |i: u32| 2 * i % n_leaves;
+        names.extend((0..steps).map(|i| circuit(rounds + 1, place(2 * i), place(2 * i + 1))));
     }
     names
 }
