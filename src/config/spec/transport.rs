@@ -6,7 +6,6 @@ use super::config::Config;
 use super::cut_through::{congestion_control, data_overhead};
 use super::error::Conflict;
 use super::key_id::KeyId;
-use super::lookup::key;
 use super::scale::{fixed, scaled};
 use super::value::Values;
 use hyperfold_base::units::{BPS_PER_GBPS, BPS_PER_MBPS, PS_PER_US};
@@ -135,8 +134,7 @@ impl Config {
                 pmax_q32: fixed(v.float(KeyId::EcnPmax), 32),
             },
             ecn_average_weight: v.int(KeyId::EcnAverageWeight) as u32,
-            // Where no sender reads it, nothing may depend on it, what folding samples neither.
-            global_rtt: v.bool(KeyId::GlobalRtt) || !key(KeyId::GlobalRtt).applies(v),
+            global_rtt: v.bool(KeyId::GlobalRtt),
             classes: self.classes.as_integers((payload + data_overhead).max(ack_bytes), v.bool(KeyId::Pfc)),
         })
     }
