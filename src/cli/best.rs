@@ -300,20 +300,10 @@ fn memory(r: &Recommended, best: &Recommendation, tight: &BTreeMap<u64, String>)
     })
 }
 
-/// Values that are words and still need the name of their key.
-const SAY_LITTLE: [&str; 7] = ["true", "false", "none", "auto", "off", "on", "default"];
-
-/// Values of a design on its axes. Numbers, and words that say little alone, are shown with the name of the axis.
+/// Values of a design on its axes.
 fn in_words(r: &Recommended, configuration: usize) -> String {
     let row = r.design.configurations[configuration].rows[0];
-    let values = r.design.answers().map(|a| {
-        let (column, key) = (&r.sheet.axes()[a], &r.design.axes[a].key);
-        let text = spec::shown_value(&column.text[row]);
-        // A name says what it is, such as `dcqcn`; a number or a switch does not.
-        let bare = text.starts_with(|c: char| c.is_ascii_alphabetic()) && !SAY_LITTLE.contains(&text);
-        let (name, of_job) = (spec::short_name(key), key.starts_with(spec::JOB));
-        if bare && !of_job { text.to_string() } else { format!("{name} {text}") }
-    });
+    let values = r.design.answers().map(|a| spec::told_value(&r.design.axes[a].key, &r.sheet.axes()[a].text[row]));
     values.collect::<Vec<_>>().join(", ")
 }
 

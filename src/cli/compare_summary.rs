@@ -11,7 +11,7 @@ use hyperfold_analysis::recommendation::load::load;
 use hyperfold_analysis::recommendation::recommend::of_folder;
 use hyperfold_base::printable::shortened;
 use hyperfold_base::units::counted;
-use hyperfold_config::spec::{short_name, shown_value};
+use hyperfold_config::spec::named_value;
 use hyperfold_report::page::reasons::reasons;
 use hyperfold_results::{Cell, Status};
 
@@ -99,10 +99,7 @@ fn since_base(study: &Study, metric: &RankingMetric) -> Vec<String> {
     lines.extend(["| worse | exp_id | before | now | change |".to_string(), "| :-- | --: | --: | --: | --: |".into()]);
     for change in worse.iter().take(WORSE_UP_TO) {
         let c = &study.configurations[change.configuration];
-        let varied = (0..study.axes.len()).map(|a| {
-            let name = short_name(&study.axes[a]);
-            format!("{name} {}", shown_value(&c.values[a].to_string()))
-        });
+        let varied = (0..study.axes.len()).map(|a| named_value(&study.axes[a], &c.values[a]));
         let value = |v: f64| shown(&metric.name, &Cell::Real(v));
         let percent = change.percent().map_or(String::new(), |p| format!("{} %", shown("change %", &Cell::Real(p))));
         lines.push(format!(

@@ -98,8 +98,6 @@ fn recommended(study: &Study, group: &KneeGroup, usd: fn(f64) -> String) -> Stri
 fn design(study: &Study, knee: &Knee) -> String {
     let c = &study.configurations[knee.configuration];
     let is_answer = |axis: &usize| !study.asks(&study.axes[*axis]) && !is_rate(&study.axes[*axis]);
-    let value = |axis: usize| {
-        format!("{} {}", spec::short_name(&study.axes[axis]), spec::shown_value(&c.values[axis].to_string()))
-    };
+    let value = |axis: usize| spec::named_value(&study.axes[axis], &c.values[axis]);
     (0..study.axes.len()).filter(is_answer).map(value).collect::<Vec<_>>().join(", ")
 }

@@ -41,15 +41,7 @@ pub(super) fn changed(config: &Config) -> Vec<&'static str> {
     ];
     let own_delays = !delays.iter().any(|&id| config.values.given(id) && reads(id));
     note(!own_delays || program.communication.latency_ppm != ONE, "latencies");
-    let [gemm, attention, memory_bound] = program.compute.class_scales_ppm;
-    let scales = [
-        (KeyId::ComputeScale, program.compute.scale_ppm),
-        (KeyId::GemmScale, gemm),
-        (KeyId::AttentionScale, attention),
-        (KeyId::MemoryBoundScale, memory_bound),
-    ];
-    note(scales.iter().any(|&(id, ppm)| ppm != ONE && reads(id)), "times of kernels");
-    program_otherwise(program, &mut note);
+    program_otherwise(program, &reads, &mut note);
     differences
 }
 
@@ -73,12 +65,20 @@ pub(super) fn is_unmeasured_network(config: &Config) -> bool {
 /// A factor of one, in millionths.
 const ONE: u64 = 1_000_000;
 
-fn program_otherwise(program: &ProgramSpec, note: &mut impl FnMut(bool, &'static str)) {
+fn program_otherwise(program: &ProgramSpec, reads: &impl Fn(KeyId) -> bool, note: &mut impl FnMut(bool, &'static str)) {
     let compute = &program.compute;
-    note(compute.jitter_ppm > 0, "jitter");
-    note(!compute.stragglers.is_empty(), "stragglers");
+    let [gemm, attention, memory_bound] = compute.class_scales_ppm;
+    let scales = [
+        (KeyId::ComputeScale, compute.scale_ppm),
+        (KeyId::GemmScale, gemm),
+        (KeyId::AttentionScale, attention),
+        (KeyId::MemoryBoundScale, memory_bound),
+    ];
+    note(scales.iter().any(|&(id, ppm)| ppm != ONE && reads(id)), "times of kernels");
+    note(compute.jitter_ppm > 0 && reads(KeyId::ComputeJitter), "jitter");
+    note(!compute.stragglers.is_empty() && reads(KeyId::StragglerRanks), "stragglers");
     let own_slowdown = matches!(compute.slowdown, SlowdownChoice::Own) && compute.slowdown_scale_ppm == ONE;
-    note(!own_slowdown, "slowdown beside communication");
+    note(!own_slowdown && reads(KeyId::Slowdown), "slowdown beside communication");
     match &program.source {
         Source::Model(t) => {
             note(t.expert_skew_ppm != ONE, "expert skew");

@@ -1,5 +1,6 @@
 //! Folding changes no bit: random task graphs, beside plain flows or alone, with every congestion control, windows, pauses and losses.
 
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
@@ -253,12 +254,28 @@ pub fn made_steady(mut g: gpu_graphs::Graph) -> (String, OwnedTables) {
 /// What is skipped is decided by nothing but what happened to a partition: not by what is remembered, nor by audits, nor by who else runs.
 #[test]
 fn skips_depend_only_on_the_past() {
+    let (skips, skipped, audited, hits) = skips_of(0..100);
+    assert!(
+        skips > 40 && skipped > 35_000 && audited > 15 && hits > 200,
+        "{skips} skips, {skipped} packet-hops skipped, {audited} audited, {hits} hits"
+    );
+}
+
+#[test]
+#[ignore = "soak: further cases of two tests; scripts/test.sh --soak and CI run it"]
+fn soak_skips_depend_only_on_the_past() {
+    skips_of(100..200);
+    skips_beside_others(48..96);
+}
+
+/// Runs cases alone, audited, remembered and looked up, and compares their tables. Returns numbers of skips, of packet-hops skipped, of audits and of hits.
+fn skips_of(seeds: Range<u64>) -> (u64, u64, u64, u64) {
     let mut engine = FoldEngine::checkpointing_every(10);
     let told = |s: &FoldStats| (s.skips, s.hops_skipped, s.audit, s.audit_hops, s.wander_ps);
     let (mut skips, mut skipped, mut audited, mut hits) = (0, 0, 0, 0);
     // The cases alone, each with its tables at the end and what an audit told of it.
     let mut alone = Vec::new();
-    for seed in 0..100 {
+    for seed in seeds {
         let (name, mut plain) = steady_case(seed);
         let mut audit = plain.clone();
         let stats = run(&name, &mut FoldEngine::forgetful().with_checkpoints_every(10), &mut plain);
@@ -287,11 +304,7 @@ fn skips_depend_only_on_the_past() {
         // What is said of the error does not depend on the memo either.
         assert_eq!(told(&remembered), *audit, "{name}");
     }
-    println!("{skips} skips, {skipped} packet-hops skipped, {audited} audited, {hits} hits");
-    assert!(
-        skips > 40 && skipped > 35_000 && audited > 15 && hits > 200,
-        "{skips} skips, {skipped} packet-hops skipped, {audited} audited, {hits} hits"
-    );
+    (skips, skipped, audited, hits)
 }
 
 /// A case of [`steady_case`] whose signals take `k` times 350 ns longer.
@@ -453,10 +466,16 @@ fn whoever_waits_changes_nothing() {
 /// Nor where steady partitions are skipped: rates and length of a skip are the same for whoever goes first and whoever waits.
 #[test]
 fn whoever_waits_skips_the_same() {
+    let (skips, hits) = skips_beside_others(0..48);
+    assert!(skips > 5 && hits > 200, "{skips} skips, {hits} hits");
+}
+
+/// Runs cases twelve at a time on several threads, and compares each with its run alone. Returns numbers of skips and of hits.
+fn skips_beside_others(cases: Range<u64>) -> (u64, u64) {
     let (mut skips, mut hits) = (0, 0);
     for (threads, every) in [(2, 7), (4, 40), (4, 2048)] {
         let mut engine = FoldEngine::checkpointing_every(every);
-        for first in (0..48).step_by(12) {
+        for first in cases.clone().step_by(12) {
             let (names, mut plain): (Vec<String>, Vec<OwnedTables>) =
                 overlapping(first).into_iter().map(made_steady).unzip();
             let mut batch = plain.clone();
@@ -472,8 +491,7 @@ fn whoever_waits_skips_the_same() {
             }
         }
     }
-    println!("{skips} skips, {hits} hits");
-    assert!(skips > 5 && hits > 200, "{skips} skips, {hits} hits");
+    (skips, hits)
 }
 
 /// Partitions that meet in a turn of one of them, before either has sent anything, are not idle while the other has something due (found with DCTCP).

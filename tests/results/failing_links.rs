@@ -316,6 +316,21 @@ fn flows_leave_a_plane_whose_core_fails() {
     }
 }
 
+/// A planned outage of a link loses nothing, and paths return to it at once, long before routing would notice by itself.
+#[test]
+fn planned_outages_lose_nothing() {
+    let (folder, said, code) = Folder::with_run(&format!(
+        "name = \"planned\"\n[base]\n{FAT_TREE}\
+         workload = {{ kind = \"traffic\", pattern = \"permutation\", bytes = 8000000 }}\n\
+         transport = {{ cc = \"dcqcn\", payload_bytes = 4096, loss_recovery = \"selective\" }}\nrouting.policy = \"spray\"\n\
+         [axes]\n\"topology.outages\" = [\"leaf0 agg0 down 80us up 100us drain 60us\", \"leaf0 agg0 down 80us up 100us\"]\n"
+    ));
+    assert_eq!(code, 0, "{said}");
+    let (drops, slowest) = (folder.numbers("results", "drops"), folder.numbers("results", "fct_max_ns"));
+    assert!(drops[0] == 0.0 && drops[1] > 0.0, "{drops:?}");
+    assert!(slowest[0] < slowest[1], "{slowest:?}");
+}
+
 /// Leaves that circuits join two by two. Each circuit that goes dark has been drained long enough, or not at all.
 #[test]
 fn circuits_that_are_drained_lose_nothing() {

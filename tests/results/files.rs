@@ -3,6 +3,7 @@
 use std::fs::{self, File};
 use std::path::Path;
 
+use crate::support::program::Folder;
 use hyperfold_results::{
     Axis, Cell, ColumnKind, ExperimentRecord, Finished, FlowMeasures, FlowRecord, JobRecord, JournalReader, LinkEnds,
     LinkPackets, LinkPauses, LinkRecord, MeanRttRecord, Micro, Outputs, Ps, Recovered, ResultDir, ResultWriter,
@@ -495,4 +496,19 @@ fn only_a_limit_of_the_machine_is_run_again() {
     let rows: Vec<String> =
         read(root.path(), "failed.csv").lines().map(|l| l.split(',').next().unwrap().into()).collect();
     assert_eq!(rows, ["exp_id", "1"]);
+}
+
+/// Packets that take all paths are no faster than the paths together, where each of them is slower than a NIC.
+#[test]
+fn no_flow_is_faster_than_its_paths_together() {
+    let (folder, said, code) = Folder::with_run(
+        "name = \"narrow\"\n[base]\ncluster = { gpus = 16, gpus_per_server = 1 }\n\
+         topology = { kind = \"clos\", hosts_per_leaf = 4, link_gbps = 100, uplink_gbps = 10 }\n\
+         workload = { kind = \"traffic\", pattern = \"permutation\", bytes = 400000 }\noutput.flows = true\n\
+         transport = { cc = \"none\", loss_recovery = \"selective\" }\n[axes]\n\
+         \"routing.policy\" = [\"ecmp\", \"round-robin\", \"adaptive\"]\n\"fidelity.mode\" = [\"packet\", \"flow\"]\n",
+    );
+    assert_eq!(code, 0, "{said}");
+    let slowdowns = folder.numbers("flows", "slowdown");
+    assert!(slowdowns.len() == 6 * 16 && slowdowns.iter().all(|&slowdown| slowdown >= 1.0), "{slowdowns:?}");
 }

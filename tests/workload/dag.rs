@@ -1,5 +1,6 @@
 //! Graphs written by users: both forms, sharing of programs, and every mistake with its place.
 
+use crate::support::program::Folder;
 use hyperfold_llm::workload::dag::{parse_dag_csv, parse_dag_toml};
 use hyperfold_llm::workload::program::{Dim, OpKind, Phase};
 
@@ -89,4 +90,22 @@ fn mistakes_are_told_with_their_place() {
         .to_string();
     assert!(toml.starts_with("g.toml:") && toml.contains("unknown field `duration`"), "{toml}");
     assert!(parse_dag_csv("g.csv", "id,what\na,b\n", None).unwrap_err().to_string().contains("unknown column `what`"));
+}
+
+/// The number of ranks of a graph is part of what an experiment is.
+#[test]
+fn a_graph_on_fewer_ranks_is_another_experiment() {
+    let sweep = "name = \"ranks\"\n[base]\ncluster = { gpus = 32, gpus_per_server = 1 }\n\
+                 workload = { kind = \"dag\", path = \"g.csv\" }\n[axes]\n\"workload.ranks\" = [0, 3, 16]\n";
+    let graph = "id,ranks,kind,duration_ns,bytes,deps\na,all,all-reduce,,1000000,\n";
+    let folder = Folder::new(&[("s.toml", sweep), ("g.csv", graph)]);
+    let ran = folder.run(&["run", "s.toml", "--out", "out", "--engine", "cpu"]);
+    assert_eq!(ran.code, 0, "{}", ran.stderr);
+    assert!(!ran.stderr.contains("no effect"), "{}", ran.stderr);
+    let (times, mut keys) =
+        (folder.numbers("results", "iteration_time_ns"), folder.column("out/results.csv", "config_key"));
+    assert!(times[1] < times[2] && times[2] < times[0], "{times:?}");
+    keys.sort_unstable();
+    keys.dedup();
+    assert_eq!(keys.len(), 3);
 }

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 
 use super::Study;
 use super::study::StudyConfiguration;
-use hyperfold_config::spec::{JOB, short_name, shown_value};
+use hyperfold_config::spec::{JOB, named_value};
 use hyperfold_results::Cell;
 
 /// Share of requests that must keep both bounds for a rate to hold. MLPerf Inference, the source of the default bounds, asks the same of its 99th
@@ -54,7 +54,7 @@ pub struct KneeGroup {
 impl KneeGroup {
     /// The question in words. Empty if there is only one.
     pub fn label(&self) -> String {
-        let part = |(axis, value): &(String, Cell)| format!("{} {}", short_name(axis), shown_value(&value.to_string()));
+        let part = |(axis, value): &(String, Cell)| named_value(axis, value);
         self.question.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 

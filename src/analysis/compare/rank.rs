@@ -5,7 +5,7 @@
 use super::ranking::{MeasuredValue, Ranking};
 use super::{RankingMetric, Sample, Section, Study};
 use hyperfold_base::units::counted;
-use hyperfold_config::spec::{short_name, shown_value};
+use hyperfold_config::spec::named_value;
 use hyperfold_results::Cell;
 
 /// A configuration and its rank.
@@ -35,7 +35,7 @@ pub struct RankedGroup {
 impl RankedGroup {
     /// The question in words. Empty if there is only one.
     pub fn label(&self) -> String {
-        let part = |(axis, value): &(String, Cell)| format!("{} {}", short_name(axis), shown_value(&value.to_string()));
+        let part = |(axis, value): &(String, Cell)| named_value(axis, value);
         self.question.iter().map(part).collect::<Vec<_>>().join(", ")
     }
 }

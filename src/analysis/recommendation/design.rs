@@ -9,9 +9,9 @@ use crate::compare::Questions;
 use crate::compare::fit::{Grid, Point};
 use crate::compare::levels::Levels;
 use crate::compare::unmodelled::{self, ComparedOutcome, POLICY, Unmodelled};
-use hyperfold_config::spec::{short_name, shown_value};
+use hyperfold_config::spec::told_value;
 
-use super::sheet::{Holds, Sheet, SheetColumn};
+use super::sheet::{Sheet, SheetColumn};
 
 /// An axis and its levels.
 #[derive(Clone, Debug)]
@@ -97,12 +97,7 @@ impl Design {
             let fresh = groups.len();
             let group = *groups.entry(asked.clone()).or_insert(fresh);
             if group == fresh {
-                // Words are clear by themselves; numbers need the name of their key.
-                let label = |c: &SheetColumn| {
-                    let text = c.text[row].as_str();
-                    let named = c.holds == Holds::Number || text.is_empty();
-                    if named { format!("{} {}", short_name(&c.name), shown_value(text)) } else { text.to_string() }
-                };
+                let label = |c: &SheetColumn| told_value(&c.name, &c.text[row]);
                 design.groups.push(sheet.axes().iter().filter(asks).map(label).collect::<Vec<_>>().join(", "));
             }
             let levels = levels_of_axes.iter().map(|s| s.level[row]).collect();

@@ -40,6 +40,20 @@ pub fn shown_value(text: &str) -> &str {
     if text.is_empty() { "\"\"" } else { text }
 }
 
+/// Returns an axis with its value, as in labels: `bytes 1000`.
+pub fn named_value(name: &str, value: &impl std::fmt::Display) -> String {
+    format!("{} {}", short_name(name), shown_value(&value.to_string()))
+}
+
+/// Values that are words and still need the name of their key.
+const SAY_LITTLE: [&str; 7] = ["true", "false", "none", "auto", "off", "on", "default"];
+
+/// Returns an axis' value as it stands in a list of values. A name says what it is, such as `dcqcn`; numbers, switches and keys of jobs need the name of their key.
+pub fn told_value(name: &str, text: &str) -> String {
+    let bare = text.starts_with(|c: char| c.is_ascii_alphabetic()) && !SAY_LITTLE.contains(&text);
+    if bare && !name.starts_with(JOB) { text.to_string() } else { named_value(name, &text) }
+}
+
 /// Returns the declaration of a key.
 pub fn key(id: KeyId) -> &'static Key {
     &KEYS[id as usize]

@@ -68,7 +68,9 @@ pub use key_id::{KeyId, N_KEYS};
 pub use key_path::{JOB, KeyPath, split_job_name};
 pub(crate) use key_table::for_each_key;
 pub use keys::{BUILT_IN_CDFS, KEYS, LATER, SECTIONS, built_in_cdf};
-pub use lookup::{alternatives, find, find_declared, find_job_key, hint, key, later, short_name, shown_value};
+pub use lookup::{
+    alternatives, find, find_declared, find_job_key, hint, key, later, named_value, short_name, shown_value, told_value,
+};
 pub use mix::{mix, name_hash};
 pub use named::Named;
 pub use ns3_config::{FileConfig, Note, read_ns3_config};

@@ -331,30 +331,11 @@ impl Network {
 mod tests {
     use crate::topology::{Clos, Fabric, RailOptimized, SlowArc, parse_ns3, to_ns3};
 
-    fn fabric() -> Fabric {
-        Fabric {
-            gpus: 8,
-            gpus_per_server: 2,
-            nics_per_server: 2,
-            nic_ports: 1,
-            link_bps: 100_000_000_000,
-            uplink_bps: 100_000_000_000,
-            core_bps: 100_000_000_000,
-            global_bps: 100_000_000_000,
-            link_delay_ps: 1000,
-            uplink_delay_ps: 1000,
-            core_delay_ps: 1000,
-            global_delay_ps: 1000,
-            switch_latency_ps: 0,
-            nvlink: None,
-        }
-    }
-
     #[test]
     fn nodes_are_called_by_what_they_are() {
-        let rail = RailOptimized::default().build(&fabric()).unwrap();
+        let rail = RailOptimized::default().build(&Fabric::uniform(8, 2, 1)).unwrap();
         assert_eq!(rail.names()[6..12], ["host6", "host7", "leaf0", "leaf1", "spine0", "spine1"].map(String::from));
-        let clos = Clos { tiers: 3, hosts_per_leaf: 2, ..Clos::default() }.build(&fabric()).unwrap();
+        let clos = Clos { tiers: 3, hosts_per_leaf: 2, ..Clos::default() }.build(&Fabric::uniform(8, 2, 1)).unwrap();
         let names = clos.names();
         assert_eq!(names[8..12], ["leaf0", "leaf1", "leaf2", "leaf3"].map(String::from));
         assert!(names[12] == "agg0" && names.iter().any(|n| n == "core0"), "{names:?}");
@@ -364,10 +345,10 @@ mod tests {
 
     #[test]
     fn a_direction_may_be_slower_than_its_link() {
-        let mut net = RailOptimized::default().build(&fabric()).unwrap();
+        let mut net = RailOptimized::default().build(&Fabric::uniform(8, 2, 1)).unwrap();
         net.slow_arcs = vec![SlowArc { arc: 3, rate_bps: 25_000_000_000 }, SlowArc { arc: 8, rate_bps: 1_000_000 }];
         let rates = [2, 3, 4, 8, 9].map(|arc| net.arc_rate(arc));
-        assert_eq!(rates, [100_000_000_000, 25_000_000_000, 100_000_000_000, 1_000_000, 100_000_000_000]);
-        assert_eq!(net.arc_link(3).rate_bps, 100_000_000_000);
+        assert_eq!(rates, [400_000_000_000, 25_000_000_000, 400_000_000_000, 1_000_000, 400_000_000_000]);
+        assert_eq!(net.arc_link(3).rate_bps, 400_000_000_000);
     }
 }

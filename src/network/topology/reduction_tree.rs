@@ -123,25 +123,6 @@ mod tests {
     use super::*;
     use crate::topology::{Clos, Fabric, RailOnly, RailOptimized, Reducer, SlimFly};
 
-    fn fabric(gpus: u32, per_server: u32, nic_ports: u32) -> Fabric {
-        Fabric {
-            gpus,
-            gpus_per_server: per_server,
-            nics_per_server: per_server,
-            nic_ports,
-            link_bps: 400_000_000_000,
-            uplink_bps: 400_000_000_000,
-            core_bps: 400_000_000_000,
-            global_bps: 400_000_000_000,
-            link_delay_ps: 1000,
-            uplink_delay_ps: 1000,
-            core_delay_ps: 1000,
-            global_delay_ps: 1000,
-            switch_latency_ps: 0,
-            nvlink: None,
-        }
-    }
-
     /// Checks that each host's leaf is its neighbour, that parents are neighbours and come later, and that there is one root.
     fn check(net: &Network, hosts: &[NodeIdx], tree: &ReductionTree) {
         let are_linked = |a: NodeIdx, b: NodeIdx| net.links.iter().any(|l| [(l.a, l.b), (l.b, l.a)].contains(&(a, b)));
@@ -156,7 +137,7 @@ mod tests {
 
     #[test]
     fn hosts_of_one_leaf_meet_there() {
-        let net = RailOnly::default().build(&fabric(32, 8, 1)).unwrap();
+        let net = RailOnly::default().build(&Fabric::uniform(32, 8, 1)).unwrap();
         let hosts = [3, 11, 19, 27];
         let tree = reduction_tree(&net, &net.out_arcs(), &hosts, 0, 5).unwrap();
         check(&net, &hosts, &tree);
@@ -167,7 +148,7 @@ mod tests {
     #[test]
     fn leaves_meet_in_a_spine_and_trees_lie_apart() {
         let rails = RailOptimized { pods: 4, ..RailOptimized::default() };
-        let net = rails.build(&fabric(64, 8, 1)).unwrap();
+        let net = rails.build(&Fabric::uniform(64, 8, 1)).unwrap();
         let hosts: Vec<NodeIdx> = (0..8).map(|server| 8 * server + 2).collect();
         let out = net.out_arcs();
         let roots: Vec<NodeIdx> = (0..3)
@@ -183,8 +164,8 @@ mod tests {
 
     #[test]
     fn three_tiers_and_graphs_without_tiers_have_trees() {
-        let clos = Clos { tiers: 3, hosts_per_leaf: 2, ..Clos::default() }.build(&fabric(32, 1, 1)).unwrap();
-        let fly = SlimFly { q: 5, hosts_per_router: 2 }.build(&fabric(100, 1, 1)).unwrap();
+        let clos = Clos { tiers: 3, hosts_per_leaf: 2, ..Clos::default() }.build(&Fabric::uniform(32, 1, 1)).unwrap();
+        let fly = SlimFly { q: 5, hosts_per_router: 2 }.build(&Fabric::uniform(100, 1, 1)).unwrap();
         for net in [clos, fly] {
             let hosts: Vec<NodeIdx> = net.ranks.iter().copied().step_by(3).collect();
             for spread in [0, 1, 7] {
@@ -195,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_reducer_is_as_fast_as_the_links_to_its_neighbour() {
-        let mut net = RailOptimized { pods: 2, ..RailOptimized::default() }.build(&fabric(16, 8, 1)).unwrap();
+        let mut net = RailOptimized { pods: 2, ..RailOptimized::default() }.build(&Fabric::uniform(16, 8, 1)).unwrap();
         let leaf = net.names().iter().position(|n| n == "leaf0").unwrap() as NodeIdx;
         let spine = net.names().iter().position(|n| n == "spine0").unwrap() as NodeIdx;
         let between = net.links.iter().filter(|l| (l.a, l.b) == (leaf, spine)).count() as u64;

@@ -18,7 +18,9 @@ pub enum TopologyError {
     #[error(transparent)]
     File(#[from] FileError),
     /// The file is not of the form that it is read as, but begins as one of another form does.
-    #[error("{error}; the file begins as one of the form {form} does: write topology.format = \"{form}\"")]
+    #[error(
+        "{error}; the file begins as one of the form {form} does: write topology.format = \"{form}\", or --format {form}"
+    )]
     OtherForm {
         /// What is wrong with it as it was read.
         error: Box<TopologyError>,

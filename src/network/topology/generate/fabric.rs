@@ -70,6 +70,29 @@ pub(super) fn equal_pods(pods: u32, parts: u32, name: &str) -> Result<(u32, u32)
     Ok((pods, per_pod))
 }
 
+#[cfg(test)]
+impl Fabric {
+    /// A fabric for tests: servers of `per_server` GPUs with a NIC each, all links at 400 Gb/s with 1 ns.
+    pub(crate) fn uniform(gpus: u32, per_server: u32, nic_ports: u32) -> Fabric {
+        Fabric {
+            gpus,
+            gpus_per_server: per_server,
+            nics_per_server: per_server,
+            nic_ports,
+            link_bps: 400_000_000_000,
+            uplink_bps: 400_000_000_000,
+            core_bps: 400_000_000_000,
+            global_bps: 400_000_000_000,
+            link_delay_ps: 1000,
+            uplink_delay_ps: 1000,
+            core_delay_ps: 1000,
+            global_delay_ps: 1000,
+            switch_latency_ps: 0,
+            nvlink: None,
+        }
+    }
+}
+
 impl Fabric {
     /// Checks the parameters that all kinds share.
     pub(super) fn check(&self) -> Result<(), TopologyError> {
