@@ -48,7 +48,7 @@ fn choose(first: u32, p: u32, now: u64) -> u32 {
         if weight != ANY_WEIGHT && paths[weights + k] != weight {
             continue;
         }
-        let own_grade = grade(paths[pairs + 2u * k], class_);
+        let own_grade = grade(pairs + 2u * k, class_);
         if own_grade < lowest {
             lowest = own_grade;
             n_lowest = 0u;
@@ -61,7 +61,7 @@ fn choose(first: u32, p: u32, now: u64) -> u32 {
     var pair = pairs;
     for (var k = 0u; k < n; k++) {
         let is_among = weight == ANY_WEIGHT || paths[weights + k] == weight;
-        if is_among && grade(paths[pair], class_) == lowest {
+        if is_among && grade(pair, class_) == lowest {
             if left == 0u {
                 break;
             }
@@ -102,7 +102,7 @@ fn drawn_weight(pairs: u32, n: u32, class_: u32, in_port: u32, now: u64) -> u32 
     var best = 0xffffffffu;
     var sum = 0u;
     for (var k = 0u; k < n; k++) {
-        let state = grade(paths[pairs + 2u * k], class_) / PAUSED_GRADE;
+        let state = grade(pairs + 2u * k, class_) / PAUSED_GRADE;
         if state < best {
             best = state;
             sum = 0u;
@@ -112,7 +112,7 @@ fn drawn_weight(pairs: u32, n: u32, class_: u32, in_port: u32, now: u64) -> u32 
     var left = hash32(in_port, u32(now & LOW_32), u32(now >> 32u), exps[exp_row].routing_seed + 1u) % sum;
     var weight = ANY_WEIGHT;
     for (var k = 0u; k < n; k++) {
-        if grade(paths[pairs + 2u * k], class_) / PAUSED_GRADE == best {
+        if grade(pairs + 2u * k, class_) / PAUSED_GRADE == best {
             weight = paths[weights + k];
             if left < weight {
                 break;
@@ -126,8 +126,10 @@ fn drawn_weight(pairs: u32, n: u32, class_: u32, in_port: u32, now: u64) -> u32 
 // No port has this weight; ports of any weight may be chosen.
 const ANY_WEIGHT: u32 = 0u;
 
-// Grade of egress `port` for a packet of `class_`: the queue of that class in whole grades, or more than that. PRECONDITION: no port is held.
-fn grade(port: u32, class_: u32) -> u32 {
+// Grade for a packet of `class_` of the egress port that the pair at `pair` names: the queue of that class, with what waits further on as far as that is known,
+// in whole grades, or more than that. PRECONDITION: no port is held.
+fn grade(pair: u32, class_: u32) -> u32 {
+    let port = paths[pair];
     let row = port_base + port;
     var q_bytes = ports[row].q_bytes;
     var is_paused = ports[row].paused != 0u;
@@ -137,8 +139,25 @@ fn grade(port: u32, class_: u32) -> u32 {
         is_paused = class_queues[queue].paused != 0u;
     }
     let paused = select(0u, PAUSED_GRADE, is_paused);
-    let cut_off = select(0u, CUT_OFF_GRADE, (ports[row].peer & LINK_DOWN) != 0u);
+    var remote = 0u;
+    if exps[exp_row].remote_first != 0u {
+        remote = remote_queue(path_base + paths[pair + 1u], class_);
+    }
+    q_bytes += min(remote & ~REMOTE_DOWN, NONE - q_bytes);
+    let is_cut_off = (ports[row].peer & LINK_DOWN) != 0u || (remote & REMOTE_DOWN) != 0u;
+    let cut_off = select(0u, CUT_OFF_GRADE, is_cut_off);
     return q_bytes / exps[exp_row].adaptive_grade | paused | cut_off;
+}
+
+// The shortest queue of `class_` that was reported of the ports of the choice at `place`, which is that of the next switch. A port whose link is down has the
+// longest, with `REMOTE_DOWN`. At the end of a path nothing waits.
+fn remote_queue(place: u32, class_: u32) -> u32 {
+    let n = paths[place] & ~WEIGHED_CHOICE;
+    var shortest = select(NONE, 0u, n == 0u);
+    for (var k = 0u; k < n; k++) {
+        shortest = min(shortest, atomicLoad(&shared_words[remote_word(paths[place + 1u + 2u * k], class_)]));
+    }
+    return shortest;
 }
 
 // Grade of a paused port with an empty queue. Grades of queues stay below it, as a grade has more than four bytes.

@@ -42,6 +42,11 @@ fn flowlet_words(number: u32) -> u32 {
     return shared_base + exps[exp_row].flowlet_first + number * FLOWLET_WORDS;
 }
 
+// Place of the shared word with what was reported last of the queue of `class_` at `port`.
+fn remote_word(port: u32, class_: u32) -> u32 {
+    return shared_base + exps[exp_row].remote_first + port * max(exps[exp_row].class_n, 1u) + class_;
+}
+
 // Place of the first shared word about the average of `class_` of `port`.
 fn average_words(port: u32, class_: u32) -> u32 {
     return shared_base + exps[exp_row].average_first + (port * max(exps[exp_row].class_n, 1u) + class_) * AVERAGE_WORDS;

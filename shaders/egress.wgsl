@@ -222,6 +222,11 @@ fn draw_mark(port: u32, p: u32, left: u32, meta_word: u32, now: u64) {
             q = averaged_queue(port, p, left, now);
         }
     }
+    if HAS_AVERAGES {
+        if exps[exp_row].wred_drops != 0u && may_lose(port, meta_word) {
+            return;
+        }
+    }
     if q > ports[port_base + port].kmin && has_mode(MODE_ECN) {
         let drawn = is_marked(port, q);
         if drawn && packet_kind(meta_word) == KIND_DATA {
@@ -229,6 +234,31 @@ fn draw_mark(port: u32, p: u32, left: u32, meta_word: u32, now: u64) {
             ports[port_base + port].marks += 1lu;
         }
     }
+}
+
+// Whether WRED drops packet `p`, which is about to join the queue of its class at the held `port` at `now`: data that may be lost, and that marking would pick.
+// The queue is as long as it is before the packet joins it.
+fn wred_drops(port: u32, p: u32, now: u64) -> bool {
+    if exps[exp_row].wred_drops == 0u {
+        return false;
+    }
+    let meta_word = packets[packet_base + p].meta_;
+    if packet_kind(meta_word) != KIND_DATA || !may_lose(port, meta_word) {
+        return false;
+    }
+    let class_ = queue_class(meta_word);
+    var q = held.q_bytes;
+    if exps[exp_row].average_first != 0u {
+        q = average_now(port, class_, now);
+    } else if has_classes() {
+        q = class_queues[port_queue_row(port, class_)].q_bytes;
+    }
+    return q > ports[port_base + port].kmin && is_marked(port, q);
+}
+
+// Whether packets with `meta_word` may get lost at `port` for want of room. Without classes, no port pauses its peer.
+fn may_lose(port: u32, meta_word: u32) -> bool {
+    return !has_classes() || class_queues[port_queue_row(port, class_of(meta_word))].lossless == 0u;
 }
 
 // The marking test of a queue `q > kmin`: certain above `kmax`, else a draw.

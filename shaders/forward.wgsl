@@ -136,7 +136,14 @@ fn forward(port: u32, end: u64) {
             let wire = arrival.meta_ & META_WIRE_MASK;
             list = arrival.next;
             arrival = packet_row(list);
-            if has_port_queues() {
+            var is_dropped = false;
+            if HAS_AVERAGES {
+                is_dropped = wred_drops(port, p, next.t);
+            }
+            asks = !is_dropped;
+            if is_dropped {
+                give_up(port, p, wire);
+            } else if has_port_queues() {
                 join(port, p, wire, next.t);
             } else if has_classes() {
                 charge_arrival(p);
@@ -156,6 +163,14 @@ fn forward(port: u32, end: u64) {
     }
     clocks[own_clock(port)] = completion_time();
     let_go();
+}
+
+// Drops packet `p` of `wire` bytes, which WRED has picked at `port` of an independent switch. With classes it is not charged yet, otherwise it is.
+fn give_up(port: u32, p: u32, wire: u32) {
+    if !has_classes() {
+        atomicSub(&shared_words[ingress_word(packets[packet_base + p].in_port)], wire);
+    }
+    drop_packet(port, p);
 }
 
 // `forward` for a row: at ports of independent switches, where there is something to do.

@@ -103,17 +103,21 @@ fn forward_joint(s: u32, end: u64) {
         if is_arrival {
             let ingress = packets[packet_base + p].in_port;
             let wire = packets[packet_base + p].meta_ & META_WIRE_MASK;
+            var is_picked = false;
+            if HAS_AVERAGES {
+                is_picked = wred_drops(which, p, next.t);
+            }
             if has_port_queues() {
                 join(which, p, wire, next.t);
             } else if has_classes() {
                 let class_ = class_of(packets[packet_base + p].meta_);
-                asks = admit_class(ingress, class_, wire);
+                asks = !is_picked && admit_class(ingress, class_, wire);
                 if asks {
                     charge_class(ingress, class_, wire);
                     enqueue_class(which, p, wire, next.t);
                 }
             } else {
-                asks = admit(ingress, wire);
+                asks = !is_picked && admit(ingress, wire);
                 if asks {
                     charge(ingress, wire);
                     enqueue(which, p, wire, next.t);

@@ -38,8 +38,8 @@ pub use column::{Column, MessageRow};
 pub use index::{EndOwner, FlowIdx, LinkEndIdx, NONE, NicIdx, PacketIdx, PortIdx, SwitchIdx, TaskIdx};
 pub use network_changes::{
     AVERAGE_WORDS, FLOWLET_WORDS, FLOWS_LEFT, HANDED_OVER, HOLDS, LINK_DOWN, LINK_DROPS, LINK_LOSES, LINK_TROUBLE,
-    LOSS_WORDS, NO_FLOW, NetworkChanges, PathSpan, RateColumns, TableChange, WATCH_WORDS, Watchdog, average, flowlet,
-    loss, watch,
+    LOSS_WORDS, NO_FLOW, NetworkChanges, PathSpan, QueueReports, REMOTE_DOWN, RateColumns, TableChange, WATCH_WORDS,
+    Watchdog, average, flowlet, loss, watch,
 };
 pub use row::{Field, Row};
 pub use rows::*;

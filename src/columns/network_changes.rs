@@ -108,6 +108,9 @@ pub mod average {
     pub const EMPTY_HI: u32 = 3;
 }
 
+/// Bit of the shared word of a port that switches report ([`Exp::remote_word`]): its link is down. The other bits are the bytes of the queue.
+pub const REMOTE_DOWN: u32 = 1 << 31;
+
 /// Shared words of a queue pair at a switch that chooses ports of its data, where it does so by flowlets: [`flowlet`].
 pub const FLOWLET_WORDS: u32 = 3;
 
@@ -126,6 +129,12 @@ impl Exp {
     #[inline]
     pub fn flowlet_words(&self, number: u32) -> usize {
         (self.flowlet_first + number * FLOWLET_WORDS) as usize
+    }
+
+    /// Place of the shared word with what was reported last of the queue of `class` at `port`, in bytes. PRECONDITION: switches report their queues.
+    #[inline]
+    pub fn remote_word(&self, port: PortIdx, class: u32) -> usize {
+        (self.remote_first + port.0 * self.class_n.max(1) + class) as usize
     }
 
     /// Place of the first shared word about the average of `class` of `port`. PRECONDITION: there are averages.
@@ -225,6 +234,15 @@ pub struct Watchdog {
     pub next: u64,
 }
 
+/// Reports of switches about their queues, which the switches before them use in their choice of ports.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct QueueReports {
+    /// Time from one report to the next, in ps.
+    pub period: u64,
+    /// Time of the next report, in ps.
+    pub next: u64,
+}
+
 /// The changes of an experiment's network. Until the next one, `Exp::time_limit` is its time at the latest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NetworkChanges {
@@ -242,6 +260,8 @@ pub struct NetworkChanges {
     pub task_homes: Vec<NicIdx>,
     /// The watchdog of pauses. If there is one, [`Exp::watch_first`] is not 0.
     pub watchdog: Option<Watchdog>,
+    /// Reports about queues. If there are any, [`Exp::remote_first`] is not 0.
+    pub reports: Option<QueueReports>,
 }
 
 impl NetworkChanges {
@@ -251,10 +271,10 @@ impl NetworkChanges {
         self.list.get(self.next).map(|&(time, _)| time)
     }
 
-    /// Whether the experiment may stop for a change of its network, or for the watchdog.
+    /// Whether the experiment may stop for a change of its network, for the watchdog or for a report.
     #[inline]
     pub fn may_stop(&self) -> bool {
-        self.next_time().is_some() || self.watchdog.is_some()
+        self.next_time().is_some() || self.watchdog.is_some() || self.reports.is_some()
     }
 
     /// Highest rate of link end `end` in bps, which now has `rate`.

@@ -257,6 +257,14 @@ rows! {
         flowlet_first: u32,
         /// 1: each queue pair adds up its round-trip times.
         sums_rtts: u32,
+        /// Place of the first shared word about queues that switches report ([`remote_word`](Self::remote_word)); 0: none does.
+        remote_first: u32,
+        /// 1: data packets that marking picks are dropped, where their class may lose packets.
+        wred_drops: u32,
+        /// Fills the row; always 0.
+        pad0: u32,
+        /// Fills the row; always 0.
+        pad1: u32,
         /// Link rates that an INT header can name, in Mb/s: indices 0 to 3.
         rates_mbps_lo: [u32; 4],
         /// Link rates that an INT header can name, in Mb/s: indices 4 to 7.
@@ -813,12 +821,13 @@ impl Exp {
     }
 
     /// Whether folding knows all of the state: not samples of round-trip times, not the bits of packets in any order, not queues of ports or classes, not choices of switches, not changes
-    /// of the network, not averages of queues, and not samples over time.
+    /// of the network, not averages of queues, and not drops by WRED. Samples over time are known to skips of
+    /// steady phases alone.
     #[inline]
     pub fn may_fold(&self) -> bool {
-        let unknown =
-            mode::SELECTIVE | mode::CHANGES | mode::PORT_QUEUES | mode::ADAPTIVE | mode::SAMPLED | mode::CLASSES;
-        self.rtt_cap == 0 && self.average_first == 0 && self.modes & unknown == 0
+        let unknown = mode::SELECTIVE | mode::CHANGES | mode::PORT_QUEUES | mode::ADAPTIVE | mode::CLASSES;
+        let is_sampled = self.modes & (mode::SAMPLED | mode::STEADY) == mode::SAMPLED;
+        self.rtt_cap == 0 && self.average_first == 0 && self.wred_drops == 0 && self.modes & unknown == 0 && !is_sampled
     }
 
     /// Number of bits in `psn_bits` that each queue pair has: of packets that its receiver has, of packets that its sender knows to have arrived, and in Ultra

@@ -159,6 +159,7 @@ pub fn constants() -> String {
     constant(&mut out, "WATCH_WORDS", super::WATCH_WORDS);
     constant(&mut out, "AVERAGE_WORDS", super::AVERAGE_WORDS);
     constant(&mut out, "FLOWLET_WORDS", super::FLOWLET_WORDS);
+    constant(&mut out, "REMOTE_DOWN", super::REMOTE_DOWN);
     constant(&mut out, "HOLDS", super::HOLDS);
     constant(&mut out, "EDGE_SIGNAL", super::EDGE_SIGNAL);
     constant(&mut out, "WEIGHED_CHOICE", super::WEIGHED_CHOICE);

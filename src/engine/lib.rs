@@ -9,6 +9,7 @@
 //! | [`stops`] | times at which an experiment stops for the host |
 //! | [`changes`] | links that fail and new paths, between steps |
 //! | `watchdog` | pauses that last too long, between steps |
+//! | `queue_reports` | what switches tell each other of their queues, between steps |
 //! | `restart_port` | starts a port between steps |
 //! | [`series`] | samples over time, between steps |
 //! | [`fair_rates`] | what a device that solves rates at flow level offers |
@@ -28,6 +29,7 @@ pub mod fair_rates;
 mod fold_stats;
 pub mod gpu;
 pub mod grow;
+mod queue_reports;
 mod restart_port;
 pub mod series;
 pub mod stops;

@@ -2,6 +2,7 @@
 //!
 //! Samples only read rows. Their bytes depend on events alone: neither on steps nor on what else an experiment stops for.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::mem::take;
 
 use hyperfold_columns::{
@@ -19,10 +20,25 @@ pub fn begin(t: &mut Tables) {
     t.series.next = 1;
 }
 
+/// What a sample finds where rows are skipped ahead, as they do not show what happens meanwhile.
+#[derive(Debug, Default)]
+pub struct SkippedRows {
+    /// Link ends whose queues and pauses stay as they were at the sample time before.
+    pub ends: BTreeSet<LinkEndIdx>,
+    /// Bytes by which queue pairs are further than their rows.
+    pub ahead: BTreeMap<FlowIdx, u64>,
+}
+
+/// Takes the sample of the next sample time alone. Counters of the `skipped` rows are as they would be then.
+pub fn take_next(t: &mut Tables, skipped: &SkippedRows) {
+    take_sample(t, skipped);
+    t.series.next += 1;
+}
+
 /// Takes the samples of all times up to `until`. Nothing has happened between the first of them and `until`.
-pub(crate) fn take_until(t: &mut Tables, until: u64) {
+pub fn take_until(t: &mut Tables, until: u64) {
     if t.series.next_time().is_some_and(|time| time <= until) {
-        take_sample(t);
+        take_sample(t, &SkippedRows::default());
         t.series.next = until / t.series.interval + 1;
     }
 }
@@ -30,18 +46,20 @@ pub(crate) fn take_until(t: &mut Tables, until: u64) {
 /// Takes the last sample of an experiment that has ended, at the first sample time after its end.
 pub fn end(t: &mut Tables) {
     if t.series.is_on() {
-        take_sample(t);
-        t.series.next += 1;
+        take_next(t, &SkippedRows::default());
     }
 }
 
 /// Takes the sample of the next sample time, if anything has changed.
-fn take_sample(t: &mut Tables) {
+fn take_sample(t: &mut Tables, skipped: &SkippedRows) {
     let mut series = take(&mut t.series);
     let mut sample = SeriesSample { number: series.next, ..SeriesSample::default() };
     if series.links {
         let time = series.next.saturating_mul(series.interval);
-        for (end, before) in ends(t, time).zip(&mut series.ends_before) {
+        for (mut end, before) in ends(t, time).zip(&mut series.ends_before) {
+            if skipped.ends.contains(&end.end) {
+                (end.queue_bytes, end.paused, end.paused_ps) = (before.queue_bytes, before.paused, before.paused_ps);
+            }
             if end != *before && series.sampled_ends.get(end.end.usize()).is_none_or(|is_sampled| *is_sampled) {
                 *before = end;
                 sample.ends.push(end);
@@ -49,7 +67,9 @@ fn take_sample(t: &mut Tables) {
         }
     }
     if series.flows {
-        for (flow, before) in queue_pairs(t).zip(&mut series.flows_before) {
+        for (mut flow, before) in queue_pairs(t).zip(&mut series.flows_before) {
+            let ahead = skipped.ahead.get(&flow.flow).copied().unwrap_or(0);
+            (flow.snd_nxt, flow.snd_una) = (flow.snd_nxt + ahead, flow.snd_una + ahead);
             let bytes_have = (flow.snd_nxt, flow.snd_una) != (before.snd_nxt, before.snd_una);
             // Rate and window of a queue pair that has nothing to send concern nobody.
             if bytes_have || (flow != *before && t.flow_tx[flow.flow].snd_una < t.flow_tx[flow.flow].size) {

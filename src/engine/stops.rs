@@ -1,11 +1,11 @@
-//! Stops of an experiment at given times, at which the host changes its network ([`super::changes`]), looks after pauses ([`super::watchdog`]) or takes samples
-//! ([`super::series`]).
+//! Stops of an experiment at given times, at which the host changes its network ([`super::changes`]), looks after pauses ([`super::watchdog`]), reports
+//! queues ([`super::queue_reports`]) or takes samples ([`super::series`]).
 //!
 //! Until its next stop, that time is the time limit of the experiment. So no system knows of stops, and every engine makes them. Everything before that time
 //! is done then, and nothing at it or after it.
 
 use crate::grow::{TooManyPackets, grow};
-use crate::{changes, series, watchdog};
+use crate::{changes, queue_reports, series, watchdog};
 use hyperfold_columns::{Exp, NEVER, Tables, TimeSeries, mode, status};
 
 /// Prepares the first stop: the tables hold the state at time 0, and the time limit is that of the experiment.
@@ -15,6 +15,7 @@ pub fn begin(t: &mut Tables) {
         t.exps[0].modes |= mode::CHANGES;
         t.changes.time_limit = limit;
         watchdog::plan(t);
+        queue_reports::begin(t);
     }
     if t.series.is_on() {
         t.exps[0].modes |= mode::SAMPLED;
@@ -29,14 +30,14 @@ pub fn is_due(t: &Tables) -> bool {
     // At flow level the network changes within a run.
     let changes = |e: &Exp| e.modes & mode::CHANGES != 0 && t.changes.next_time().is_some();
     t.exps.first().is_some_and(|e| match e.status {
-        status::TIME_LIMIT => changes(e) || watchdog_is_due(t) || sample_is_due(t),
+        status::TIME_LIMIT => changes(e) || watchdog_is_due(t) || report_is_due(t) || sample_is_due(t),
         // The last sample is taken when the outcome is read.
         status::DONE => changes(e) || watchdog::holds_packets(t),
         _ => false,
     })
 }
 
-/// Does that for which the experiment has stopped: samples, changes, the watchdog. Then it lets the experiment go on. `packet_limit` is the maximum number of its
+/// Does that for which the experiment has stopped: samples, reports, changes, the watchdog. Then it lets the experiment go on. `packet_limit` is the maximum number of its
 /// packet records.
 ///
 /// PRECONDITION: `t` holds one experiment, and [`is_due`].
@@ -51,8 +52,10 @@ pub fn pass(t: &mut Tables, packet_limit: u64) -> Result<(), TooManyPackets> {
     let next = change.unwrap_or(NEVER).min(watched.unwrap_or(NEVER));
     // An experiment without events is at the time of its next change.
     let now = if ended { next } else { t.exps[0].now };
-    // A sample sees what was before its time, and a change comes first at its time.
-    series::take_until(t, now.min(next).min(limit));
+    // Samples and reports see what was before their time, and a change comes first at its time.
+    let until = now.min(next).min(limit);
+    series::take_until(t, until);
+    queue_reports::report_until(t, until);
     if ended && next == NEVER {
         // What waits for the watchdog waits beyond the limit.
         (t.exps[0].now, t.exps[0].status) = (limit, status::TIME_LIMIT);
@@ -73,6 +76,22 @@ pub fn pass(t: &mut Tables, packet_limit: u64) -> Result<(), TooManyPackets> {
     grow(t, packet_limit)
 }
 
+/// Stops no longer for samples: whoever steps the experiment takes them itself. PRECONDITION: it stops for nothing else.
+pub fn suspend_sampling(t: &mut Tables) {
+    if t.series.is_on() {
+        t.exps[0].modes &= !mode::SAMPLED;
+        t.exps[0].time_limit = t.series.time_limit;
+    }
+}
+
+/// Stops for samples again, from the next sample time on, after [`suspend_sampling`].
+pub fn resume_sampling(t: &mut Tables) {
+    if t.series.is_on() {
+        t.exps[0].modes |= mode::SAMPLED;
+        t.exps[0].time_limit = next_limit(t, t.series.time_limit);
+    }
+}
+
 /// Takes no more samples, and forgets those that were taken.
 pub fn stop_sampling(t: &mut Tables) {
     if t.series.is_on() {
@@ -87,6 +106,11 @@ fn watchdog_is_due(t: &Tables) -> bool {
     watchdog::next_stop(t, t.changes.time_limit).is_some_and(|time| time <= t.exps[0].now)
 }
 
+/// Whether there is a report to be made before the experiment goes on.
+fn report_is_due(t: &Tables) -> bool {
+    queue_reports::next_stop(t, t.changes.time_limit).is_some_and(|time| time <= t.exps[0].now)
+}
+
 /// Whether there is a sample to be taken before the experiment goes on.
 fn sample_is_due(t: &Tables) -> bool {
     t.series.next_time().is_some_and(|time| time <= t.exps[0].now && time < t.series.time_limit)
@@ -94,6 +118,11 @@ fn sample_is_due(t: &Tables) -> bool {
 
 /// Time of the next stop, `limit` at the latest.
 fn next_limit(t: &Tables, limit: u64) -> u64 {
-    let times = [t.changes.next_time(), watchdog::next_stop(t, limit), t.series.next_time()];
+    let times = [
+        t.changes.next_time(),
+        watchdog::next_stop(t, limit),
+        queue_reports::next_stop(t, limit),
+        t.series.next_time(),
+    ];
     times.into_iter().flatten().fold(limit, u64::min)
 }

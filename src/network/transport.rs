@@ -139,6 +139,17 @@ pub enum LossRecovery {
     Uec,
 }
 
+/// Adaptive routing: what the share of packets that a port gets is in proportion to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PortWeights {
+    /// Nothing: all ports that lead on are alike.
+    None,
+    /// The number of paths that begin with the port.
+    Paths,
+    /// The sum over these paths of the rate of their slowest link from the port on.
+    Rates,
+}
+
 /// Largest range of packets in any order. An ACK's offset has 20 bits.
 const LARGEST_PSN_RANGE: u64 = 1_048_544;
 
@@ -194,8 +205,10 @@ pub struct Transport {
     pub recycles_paths: bool,
     /// Adaptive routing: full data packets of queue by which a port's grade rises. `None`: no switch chooses among paths.
     pub grade_packets: Option<u32>,
-    /// Adaptive routing: whether a port gets packets in proportion to the number of paths that it leads to.
-    pub weighs_ports: bool,
+    /// Adaptive routing: in proportion to what ports get packets.
+    pub port_weights: PortWeights,
+    /// Adaptive routing: time from one report of switches about their queues to the next, in ps; 0: they know their own queues only.
+    pub remote_queues_ps: u64,
     /// Adaptive routing: a pause of a queue pair at a switch beyond this ends its flowlet, whose packets all leave by one port, in ps. 0: each packet is routed by
     /// itself.
     pub flowlet_gap_ps: u64,
@@ -307,10 +320,20 @@ pub struct Transport {
     pub ecn_per_100g: EcnThresholds,
     /// Marking goes by an average of the queue in which the newest queue has the weight 2^-this; 0: by the queue itself.
     pub ecn_average_weight: u32,
+    /// Whether a data packet that marking picks is dropped instead, where its class may lose packets.
+    pub wred_drops: bool,
     /// Whether all flows have one base RTT and window. If false, each flow has those of its own path.
     pub global_rtt: bool,
     /// Traffic classes, from 2 to [`TrafficClass::MOST`] of them; empty: all packets are of one class, without queues of its own.
     pub classes: Vec<TrafficClass>,
+}
+
+impl Transport {
+    /// Whether some data packets that marking picks are dropped: of classes that may lose packets, and of all where nothing pauses.
+    pub fn drops_early(&self) -> bool {
+        let some_may_be_lost = !self.pfc || self.classes.iter().any(|class| !class.lossless);
+        self.wred_drops && self.ecn && self.port_queue_per_100g == 0 && some_may_be_lost
+    }
 }
 
 /// What switches do about pauses that last too long.

@@ -109,6 +109,11 @@ fn page() -> String {
         let (tbps, ports, gbps) = (chip.capacity_gbps as f64 / 1e3, chip.max_ports, chip.max_port_gbps);
         let _ = writeln!(out, "| `{}` | {tbps} | {buffer_mb} | {ports} | {gbps} | {} |", chip.name, chip.source);
     }
+    out.push_str("\n## Network adapters: `cluster.nic`\n\nWhat they decide where the sweep file says nothing else.\n\n| name | `routing.policy` | `transport.cc` | `transport.loss_recovery` | source |\n|---|---|---|---|---|\n");
+    for nic in hyperfold_config::spec::adapters() {
+        let _ =
+            writeln!(out, "| `{}` | {} | {} | {} | {} |", nic.name, nic.policy, nic.cc, nic.loss_recovery, nic.source);
+    }
     out.push_str("\n## Flow sizes: `workload.cdf`\n\n| name | file |\n|---|---|\n");
     let mut files: Vec<String> = fs::read_dir(root().join("assets/flow_cdf"))
         .unwrap()

@@ -11,7 +11,7 @@ use hyperfold_engine::cpu;
 use hyperfold_host::tables::build_tables::BuildOptions;
 use hyperfold_network::changes::{NetworkChange, TimedChange};
 use hyperfold_network::topology::ArcIdx;
-use hyperfold_network::transport::LossRecovery;
+use hyperfold_network::transport::{LossRecovery, PortWeights};
 
 /// What can be compared of a run.
 #[derive(Debug, PartialEq, Eq)]
@@ -38,7 +38,10 @@ struct Seen {
 }
 
 fn by_oracle(case: &Case) -> Seen {
-    let o = simulate(case, Order::Lineage, Opts::default());
+    seen_of(case, simulate(case, Order::Lineage, Opts::default()))
+}
+
+fn seen_of(case: &Case, o: Outcome) -> Seen {
     let (mut lost, mut lost_by_nics) = (o.lost, vec![0; o.lost_at_random.len()]);
     for (arc, &n) in o.lost_at_random.iter().enumerate() {
         let counts = if is_switch(case, arc as ArcIdx) { &mut lost } else { &mut lost_by_nics };
@@ -102,9 +105,22 @@ fn reach(case: &Case, seen: &Seen) -> Reach {
     }
 }
 
-/// Compares engine and oracle on a case. Returns what it reached.
-fn compare_case(case: &Case, name: &str, divisor: u64) -> Reach {
-    let expected = by_oracle(case);
+/// A case on which engine and oracle agree.
+struct Agreed {
+    reach: Reach,
+    seen: Seen,
+    outcome: Outcome,
+}
+
+/// Whether a case also shows what it would do otherwise: every third one does.
+fn shows_otherwise(seed: u64) -> bool {
+    seed.is_multiple_of(3)
+}
+
+/// Compares engine and oracle on a case.
+fn compare_case(case: &Case, name: &str, divisor: u64) -> Agreed {
+    let outcome = simulate(case, Order::Lineage, Opts::default());
+    let expected = seen_of(case, outcome.clone());
     let mut got = by_engine(case, name, divisor);
     if expected.lost.is_none() {
         got.lost = None;
@@ -115,14 +131,14 @@ fn compare_case(case: &Case, name: &str, divisor: u64) -> Reach {
     } else {
         assert_eq!(got, expected, "{name} ({:?})", case.transport.cc);
     }
-    reach(case, &expected)
+    Agreed { reach: reach(case, &expected), seen: expected, outcome }
 }
 
 /// Compares the seeds `from..to`; returns what they reached.
 fn compare(from: u64, to: u64) -> Reached {
     let mut reached = Reached::default();
     for seed in from..to {
-        reached.note(compare_case(&random::case(seed), &format!("seed {seed}"), 1 + seed % 3));
+        reached.note(compare_case(&random::case(seed), &format!("seed {seed}"), 1 + seed % 3).reach);
     }
     reached
 }
@@ -159,16 +175,15 @@ fn engine_and_oracle_agree_on_slow_links() {
     let (mut slow, mut one_way, mut matters) = (0, 0, 0);
     for seed in random::SLOW..random::SLOW + 400 {
         let mut case = random::case(seed);
-        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
+        let agreed = compare_case(&case, &format!("seed {seed}"), 1 + seed % 3);
+        met.note(agreed.reach);
         let arcs = std::mem::take(&mut case.network.slow_arcs);
         slow += u32::from(!arcs.is_empty());
         one_way += u32::from(arcs.iter().any(|one| arcs.iter().all(|other| other.arc != one.arc ^ 1)));
-        let with_links_alone = by_oracle(&case);
-        case.network.slow_arcs = arcs;
-        matters += u32::from(with_links_alone != by_oracle(&case));
+        matters += u32::from(shows_otherwise(seed) && by_oracle(&case) != agreed.seen);
     }
     println!("400 cases: {slow} with slow links, {one_way} in one direction, {matters} end otherwise; {met:?}");
-    assert!(slow > 300 && one_way > 150 && matters > 150 && met.paused > 40 && met.lost > 10, "{matters} {met:?}");
+    assert!(slow > 300 && one_way > 150 && matters > 50 && met.paused > 40 && met.lost > 10, "{matters} {met:?}");
 }
 
 #[test]
@@ -191,14 +206,15 @@ fn engine_and_oracle_agree_on_mixed_entropies() {
             continue;
         }
         (case.transport.recycles_paths, case.transport.spray_in_turn) = (true, true);
-        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
-        let mixed = by_oracle(&case);
+        let agreed = compare_case(&case, &format!("seed {seed}"), 1 + seed % 3);
+        met.note(agreed.reach);
+        let mixed = agreed.seen;
         chooses += u32::from(case.paths.iter().any(|paths| paths.data.len() > 1));
         case.transport.recycles_paths = false;
-        matters += u32::from(by_oracle(&case) != mixed);
+        matters += u32::from(shows_otherwise(seed) && by_oracle(&case) != mixed);
     }
     println!("{chooses} cases with a choice, {matters} end otherwise in turn; {met:?}");
-    assert!(chooses > 80 && matters > 50, "{chooses} cases with a choice, {matters} end otherwise in turn");
+    assert!(chooses > 80 && matters > 16, "{chooses} cases with a choice, {matters} end otherwise in turn");
     assert!(met.lost > 60 && met.recovered > 40 && met.cut > 10, "{met:?}");
 }
 
@@ -210,15 +226,16 @@ fn engine_and_oracle_agree_on_flowlets() {
     for seed in random::ADAPTIVE + 1_000..random::ADAPTIVE + 1_400 {
         let mut case = random::case(seed);
         case.transport.flowlet_gap_ps = [1, 40_000, 300_000, 1_500_000, 20_000_000][seed as usize % 5];
-        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
-        let seen = by_oracle(&case);
+        let agreed = compare_case(&case, &format!("seed {seed}"), 1 + seed % 3);
+        met.note(agreed.reach);
+        let seen = agreed.seen;
         case.transport.flowlet_gap_ps = u64::MAX;
-        as_one += u32::from(by_oracle(&case) != seen);
+        as_one += u32::from(shows_otherwise(seed) && by_oracle(&case) != seen);
         case.transport.flowlet_gap_ps = 0;
-        as_packets += u32::from(by_oracle(&case) != seen);
+        as_packets += u32::from(shows_otherwise(seed) && by_oracle(&case) != seen);
     }
     println!("400 cases: {as_packets} end otherwise packet by packet, {as_one} if no flowlet ends; {met:?}");
-    assert!(as_packets > 100 && as_one > 130, "{as_packets} {as_one}");
+    assert!(as_packets > 33 && as_one > 43, "{as_packets} {as_one}");
     assert!(met.paused > 20 && met.lost > 40 && met.outlived > 5, "{met:?}");
 }
 
@@ -228,19 +245,23 @@ fn engine_and_oracle_agree_on_adaptive_routing() {
     let (mut chooses, mut matters, mut weighs) = (0, 0, 0);
     for seed in random::ADAPTIVE..random::ADAPTIVE + 400 {
         let mut case = random::case(seed);
-        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
-        let chosen = by_oracle(&case);
+        let agreed = compare_case(&case, &format!("seed {seed}"), 1 + seed % 3);
+        met.note(agreed.reach);
+        let chosen = agreed.seen;
         chooses += u32::from(case.paths.iter().any(|paths| paths.data.len() > 1));
-        case.transport.weighs_ports = !case.transport.weighs_ports;
-        weighs += u32::from(by_oracle(&case) != chosen);
+        case.transport.port_weights = match case.transport.port_weights {
+            PortWeights::None => PortWeights::Paths,
+            _ => PortWeights::None,
+        };
+        weighs += u32::from(shows_otherwise(seed) && by_oracle(&case) != chosen);
         case.transport.grade_packets = None;
-        matters += u32::from(by_oracle(&case) != chosen);
+        matters += u32::from(shows_otherwise(seed) && by_oracle(&case) != chosen);
     }
     println!(
         "400 cases: {chooses} with a choice, {matters} end otherwise without, {weighs} with weights or without; {met:?}"
     );
-    assert!(weighs > 40, "{weighs} cases depend on weights");
-    assert!(chooses > 250 && matters > 200, "{chooses} cases with a choice, {matters} end otherwise without");
+    assert!(weighs > 13, "{weighs} cases depend on weights");
+    assert!(chooses > 250 && matters > 66, "{chooses} cases with a choice, {matters} end otherwise without");
     assert!(met.paused > 20 && met.lost > 40 && met.outlived > 5, "{met:?}");
 }
 
@@ -258,16 +279,72 @@ fn engine_and_oracle_agree_on_adaptive_routing_of_classes() {
     let (mut matters, mut by_class) = (0, 0);
     for seed in random::CLASSES_BY_CHOICE..random::CLASSES_BY_CHOICE + 400 {
         let mut case = random::case(seed);
-        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
-        let chosen = by_oracle(&case);
+        let agreed = compare_case(&case, &format!("seed {seed}"), 1 + seed % 3);
+        met.note(agreed.reach);
+        let chosen = agreed.seen;
         let used: HashSet<u8> = case.flows.iter().map(|flow| flow.class).collect();
         by_class += u32::from(used.len() > 1);
         case.transport.grade_packets = None;
-        matters += u32::from(by_oracle(&case) != chosen);
+        matters += u32::from(shows_otherwise(seed) && by_oracle(&case) != chosen);
     }
     println!("400 cases: {matters} end otherwise without a choice, {by_class} use several classes; {met:?}");
-    assert!(matters > 150 && by_class > 200, "{matters} {by_class}");
+    assert!(matters > 50 && by_class > 200, "{matters} {by_class}");
     assert!(met.paused > 20 && met.lost > 40, "{met:?}");
+}
+
+#[test]
+fn engine_and_oracle_agree_on_queues_further_on() {
+    let mut met = Reached::default();
+    let mut seen = std::collections::BTreeMap::<&str, u32>::new();
+    for seed in random::REPORTS..random::REPORTS + 400 {
+        let mut case = random::case(seed);
+        let agreed = compare_case(&case, &format!("seed {seed}"), 1 + seed % 3);
+        met.note(agreed.reach);
+        let with = agreed.seen;
+        let reports = case.transport.remote_queues_ps > 0;
+        case.transport.remote_queues_ps = 0;
+        let mut note = |what, yes: bool| *seen.entry(what).or_default() += u32::from(yes);
+        let matter = shows_otherwise(seed) && by_oracle(&case) != with;
+        note("reports matter", matter);
+        note("reports matter with classes", matter && !case.transport.classes.is_empty());
+        note("reports matter with changes", matter && !case.changes.is_empty());
+        if shows_otherwise(seed) && !reports && case.transport.port_weights == PortWeights::Rates {
+            case.transport.port_weights = PortWeights::Paths;
+            note("rates matter", by_oracle(&case) != with);
+        }
+    }
+    println!("400 cases: {seen:?} {met:?}");
+    assert!(seen["reports matter"] > 12 && seen["rates matter"] > 1, "{seen:?}");
+    assert!(seen.values().all(|&n| n > 0), "{seen:?}");
+    assert!(met.paused > 20 && met.lost > 40, "{met:?}");
+}
+
+#[test]
+fn engine_and_oracle_agree_on_early_drops() {
+    let mut met = Reached::default();
+    let mut seen = std::collections::BTreeMap::<&str, u32>::new();
+    for seed in random::EARLY_DROPS..random::EARLY_DROPS + 400 {
+        let mut case = random::case(seed);
+        let agreed = compare_case(&case, &format!("seed {seed}"), 1 + seed % 3);
+        met.note(agreed.reach);
+        let with = agreed.outcome;
+        let mut note = |what, yes: bool| *seen.entry(what).or_default() += u32::from(yes);
+        note("drops early", with.early_drops > 0);
+        note("drops early and ends", with.early_drops > 0 && with.failure.is_none());
+        note("drops early with classes", with.early_drops > 0 && !case.transport.classes.is_empty());
+        note("drops early and marks other classes", with.early_drops > 0 && with.ecn_marks > 0);
+        note("drops early by averages", with.early_drops > 0 && case.transport.ecn_average_weight > 0);
+        note("drops early and for want of room", with.early_drops > 0 && with.drops > with.early_drops);
+        case.transport.wred_drops = false;
+        if !shows_otherwise(seed) {
+            continue;
+        }
+        let without = simulate(&case, Order::Lineage, Opts::default());
+        note("ends otherwise with marks", without.finish_ps != with.finish_ps);
+    }
+    println!("400 cases: {seen:?} {met:?}");
+    assert!(seen["drops early"] > 150 && seen["ends otherwise with marks"] > 50, "{seen:?}");
+    assert!(seen.values().all(|&n| n > 15), "{seen:?}");
 }
 
 #[test]
@@ -276,18 +353,19 @@ fn engine_and_oracle_agree_on_impaired_links() {
     let (mut rates, mut losses, mut of_nics, mut matters) = (0, 0, 0, 0);
     for seed in random::IMPAIRED..random::IMPAIRED + 400 {
         let mut case = random::case(seed);
-        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
-        let seen = by_oracle(&case);
+        let agreed = compare_case(&case, &format!("seed {seed}"), 1 + seed % 3);
+        met.note(agreed.reach);
+        let seen = agreed.seen;
         rates += u32::from(case.changes.iter().any(|timed| matches!(timed.change, NetworkChange::Rate { .. })));
         losses += u32::from(case.changes.iter().any(|timed| matches!(timed.change, NetworkChange::Loss { .. })));
         of_nics += u32::from(seen.lost_by_nics.iter().any(|&lost| lost > 0));
         case.changes.retain(|timed| !matches!(timed.change, NetworkChange::Rate { .. } | NetworkChange::Loss { .. }));
-        matters += u32::from(by_oracle(&case) != seen);
+        matters += u32::from(shows_otherwise(seed) && by_oracle(&case) != seen);
     }
     println!(
         "400 cases: {rates} with rates, {losses} with losses, {of_nics} of NICs, {matters} where it matters: {met:?}"
     );
-    assert!(rates > 250 && losses > 100 && of_nics > 30 && matters > 200, "{rates} {losses} {of_nics} {matters}");
+    assert!(rates > 250 && losses > 100 && of_nics > 30 && matters > 66, "{rates} {losses} {of_nics} {matters}");
     assert!(met.paused > 40 && met.gave_up > 0, "{met:?}");
 }
 
@@ -297,7 +375,8 @@ fn engine_and_oracle_agree_on_flows_that_move_to_other_ports() {
     let (mut moving, mut strays, mut matters) = (0, 0, 0);
     for seed in random::MOVING..random::MOVING + 400 {
         let mut case = random::case(seed);
-        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
+        let agreed = compare_case(&case, &format!("seed {seed}"), 1 + seed % 3);
+        met.note(agreed.reach);
         let moves = |case: &Case, timed: &TimedChange| match &timed.change {
             NetworkChange::NewPaths { flow, paths } => paths.ports() != case.paths[*flow].ports(),
             _ => false,
@@ -306,16 +385,16 @@ fn engine_and_oracle_agree_on_flows_that_move_to_other_ports() {
             continue;
         }
         moving += 1;
-        let seen = by_oracle(&case);
-        strays += u32::from(simulate(&case, Order::Lineage, Opts::default()).handed_over > 0);
+        let seen = agreed.seen;
+        strays += u32::from(agreed.outcome.handed_over > 0);
         let all = std::mem::take(&mut case.changes);
         case.changes = all.into_iter().filter(|timed| !moves(&case, timed)).collect();
-        matters += u32::from(by_oracle(&case) != seen);
+        matters += u32::from(shows_otherwise(seed) && by_oracle(&case) != seen);
     }
     println!(
         "400 cases: {moving} with flows that move, {strays} with packets for a NIC that their flow has left, {matters} where it matters: {met:?}"
     );
-    assert!(moving > 100 && strays > 25 && matters > 70, "{moving} {strays} {matters}");
+    assert!(moving > 100 && strays > 25 && matters > 23, "{moving} {strays} {matters}");
     assert!(met.paused > 40 && met.outlived > 40, "{met:?}");
 }
 
@@ -325,14 +404,18 @@ fn engine_and_oracle_agree_on_averages_of_queues() {
     let mut seen = std::collections::BTreeMap::<&str, u32>::new();
     for seed in random::AVERAGED..random::AVERAGED + 400 {
         let mut case = random::case(seed);
-        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
-        let with = simulate(&case, Order::Lineage, Opts::default());
+        let agreed = compare_case(&case, &format!("seed {seed}"), 1 + seed % 3);
+        met.note(agreed.reach);
+        let with = agreed.outcome;
         let mut note = |what, yes: bool| *seen.entry(what).or_default() += u32::from(yes);
         note("marks", with.ecn_marks > 0);
         note("marks with classes", with.ecn_marks > 0 && !case.transport.classes.is_empty());
         note("marks with queues of ports", with.ecn_marks > 0 && case.transport.port_queue_per_100g > 0);
         note("halves averages", with.halved > 0);
         case.transport.ecn_average_weight = 0;
+        if !shows_otherwise(seed) {
+            continue;
+        }
         let without = simulate(&case, Order::Lineage, Opts::default());
         note("marks otherwise by the queue itself", without.ecn_marks != with.ecn_marks);
         note("ends otherwise by the queue itself", without.finish_ps != with.finish_ps);
@@ -340,7 +423,8 @@ fn engine_and_oracle_agree_on_averages_of_queues() {
     println!("400 cases: {seen:?} {met:?}");
     let least = |what: &str| match what {
         "marks with classes" | "marks with queues of ports" => 15,
-        "ends otherwise by the queue itself" => 60,
+        "ends otherwise by the queue itself" => 20,
+        "marks otherwise by the queue itself" => 40,
         _ => 120,
     };
     assert!(seen.iter().all(|(what, n)| *n >= least(what)), "{seen:?}");
@@ -353,8 +437,9 @@ fn engine_and_oracle_agree_on_switches_that_cut_through() {
     let mut controls = std::collections::BTreeSet::new();
     for seed in random::CUT_THROUGH..random::CUT_THROUGH + 400 {
         let mut case = random::case(seed);
-        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
-        let with = simulate(&case, Order::Lineage, Opts::default());
+        let agreed = compare_case(&case, &format!("seed {seed}"), 1 + seed % 3);
+        met.note(agreed.reach);
+        let with = agreed.outcome;
         let transport = &case.transport;
         let cuts = with.cut_through > 0;
         if cuts {
@@ -373,12 +458,16 @@ fn engine_and_oracle_agree_on_switches_that_cut_through() {
         note("with slow links", !case.network.slow_arcs.is_empty());
         note("with several paths", case.paths.iter().any(|paths| paths.data.len() > 1));
         case.transport.cut_through_bytes = 0;
+        if !shows_otherwise(seed) {
+            continue;
+        }
         let without = simulate(&case, Order::Lineage, Opts::default());
         note("ends otherwise than by store and forward", without.finish_ps != with.finish_ps);
     }
     println!("400 cases: {seen:?}, controls {controls:?}, {met:?}");
     let least = |what: &str| match what {
-        "cuts through" | "ends otherwise than by store and forward" => 200,
+        "cuts through" => 200,
+        "ends otherwise than by store and forward" => 66,
         "does so now and then" => 50,
         _ => 15,
     };
@@ -393,8 +482,9 @@ fn engine_and_oracle_agree_on_the_watchdog_of_pauses() {
     let mut seen = std::collections::BTreeMap::<&str, u32>::new();
     for seed in random::WATCHED..random::WATCHED + 600 {
         let mut case = random::case(seed);
-        met.note(compare_case(&case, &format!("seed {seed}"), 1 + seed % 3));
-        let with = simulate(&case, Order::Lineage, Opts::default());
+        let agreed = compare_case(&case, &format!("seed {seed}"), 1 + seed % 3);
+        met.note(agreed.reach);
+        let with = agreed.outcome;
         let (counts, transport) = (with.watchdog, &case.transport);
         let ends_early = |out: &Outcome| out.failure.is_some();
         let mut note = |what, yes: bool| *seen.entry(what).or_default() += u32::from(yes);
@@ -410,6 +500,9 @@ fn engine_and_oracle_agree_on_the_watchdog_of_pauses() {
         note("acts with adaptive routing", counts.starts > 0 && transport.grade_packets.is_some());
         note("acts with changes", counts.starts > 0 && !case.changes.is_empty());
         case.transport.watchdog = None;
+        if !shows_otherwise(seed) {
+            continue;
+        }
         let without = simulate(&case, Order::Lineage, Opts::default());
         note("matters", counts.starts > 0 && without.finish_ps != with.finish_ps);
         note("saves what would fail", ends_early(&without) && !ends_early(&with));

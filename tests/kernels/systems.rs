@@ -76,7 +76,9 @@ fn half_of_random_networks(first: usize) {
         .chain(random::WATCHED..random::WATCHED + 80)
         .chain(random::AVERAGED..random::AVERAGED + 60)
         .chain(random::CUT_THROUGH..random::CUT_THROUGH + 80)
-        .chain(random::CLASSES_BY_CHOICE..random::CLASSES_BY_CHOICE + 60);
+        .chain(random::CLASSES_BY_CHOICE..random::CLASSES_BY_CHOICE + 60)
+        .chain(random::REPORTS..random::REPORTS + 40)
+        .chain(random::EARLY_DROPS..random::EARLY_DROPS + 40);
     for seed in seeds.skip(first).step_by(2) {
         let mut t = support::engine::tables(&random::case(seed), BuildOptions::default()).tables;
         parity(kernels, &format!("random case {seed}"), &mut t, 150);

@@ -35,3 +35,28 @@ fn weights_that_mean_nothing_are_told() {
     let large = Folder::new(&[("s.toml", &sweep)]).run(&["plan", "s.toml"]);
     assert!(large.code != 0 && large.stderr.contains("15"), "{}", large.stderr);
 }
+
+/// Classes that may lose packets are dropped early, others are marked as before.
+#[test]
+fn early_drops_are_those_of_lossy_classes() {
+    let (folder, said, code) = Folder::with_run(
+        "name = \"early\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1 }\n\
+         topology = { kind = \"clos\", hosts_per_leaf = 8, spines = 1, link_gbps = 100, link_delay_ns = 500 }\n\
+         workload = { kind = \"traffic\", pattern = \"incast\", fan_in = 7, bytes = 400000 }\n\
+         transport = { cc = \"dcqcn\", loss_recovery = \"selective\", ecn_kmin_kb = 20, ecn_kmax_kb = 80 }\n\
+         [axes]\n\"transport.classes\" = [\"\", [\"all lossy\", \"rest\"], [\"all\", \"rest lossy\"]]\n\
+         \"transport.pfc\" = [true, false]\n\"transport.wred_drops\" = [false, true]\n",
+    );
+    assert_eq!(code, 0, "{said}");
+    let column = |name: &str| folder.numbers("results", name);
+    let (drops, marks) = (column("drops"), column("ecn_marks"));
+    // With pauses, one class and lossless ones are marked; without them, and in lossy ones, the same packets are dropped.
+    let drops_early = |k: usize| drops[k + 1] > drops[k] && marks[k + 1] == 0.0 && marks[k] > 0.0;
+    let changes_nothing = |k: usize| drops[k + 1] == drops[k] && marks[k + 1] == marks[k] && marks[k] > 0.0;
+    assert!(changes_nothing(0) && drops_early(2), "one class: {drops:?} {marks:?}");
+    assert!(drops_early(4) && drops_early(6), "a lossy class: {drops:?} {marks:?}");
+    assert!(changes_nothing(8) && drops_early(10), "a lossless class: {drops:?} {marks:?}");
+    folder.write("none.toml", "name = \"none\"\n[base]\nworkload = { kind = \"traffic\", pattern = \"incast\" }\ntransport.wred_drops = true\n");
+    let none = folder.run(&["plan", "none.toml"]);
+    assert!((none.stdout.clone() + &none.stderr).contains("transport.wred_drops"), "{}", none.stderr);
+}

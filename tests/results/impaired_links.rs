@@ -306,3 +306,28 @@ fn weighed_ports_send_less_to_a_switch_that_has_lost_links() {
     let queues = folder.numbers("results", "max_queue_bytes");
     assert!(queues[3] < 0.7 * queues[2], "{queues:?}");
 }
+
+/// Links from cores down to a switch have a quarter of their rate. Switches two tiers before them send fewer packets there if they weigh ports by rates, or know of
+/// the queues.
+#[test]
+fn slow_links_behind_the_next_switch_are_avoided() {
+    let (folder, said, code) = Folder::with_run(
+        "name = \"further-on\"\n[base]\ncluster = { gpus = 128, gpus_per_server = 1 }\n\
+         topology = { kind = \"fat-tree\", k = 8, link_gbps = 400, link_delay_ns = 500 }\n\
+         workload = { kind = \"traffic\", pattern = \"permutation\", bytes = 1000000 }\n\
+         transport = { cc = \"swift\", loss_recovery = \"selective\", packet_threshold = 500, psn_range = 4096, payload_bytes = 4096 }\n\
+         routing = { policy = \"adaptive\", weigh_by = \"rates\" }\n\
+         [axes]\n\"topology.outages\" = [\"\", [\"agg4 core0 rate 25%\", \"agg4 core1 rate 25%\"]]\n\
+         \"routing.weigh_ports\" = [false, true]\n\"routing.remote_us\" = [0, 1]\n",
+    );
+    assert_eq!(code, 0, "{said}");
+    let slowest = folder.numbers("results", "fct_max_ns");
+    let [plain, reports, weights, both] = [4, 5, 6, 7].map(|k| slowest[k]);
+    assert_eq!(slowest[0], slowest[2], "all ports are alike");
+    assert!(weights < 0.9 * plain && reports < 0.9 * plain && both < 0.9 * plain, "{slowest:?}");
+    for jobs in ["1", "2"] {
+        let ran = folder.run(&["run", "s.toml", "--out", jobs, "--engine", "cpu", "--jobs", jobs]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        assert!(folder.bytes("out/results.csv") == folder.bytes(&format!("{jobs}/results.csv")), "{jobs} threads");
+    }
+}

@@ -68,6 +68,70 @@ fn results_are_those_without_samples() {
     assert!(!folder.file("plain/series_links.csv").exists() && !folder.file("plain/series_flows.csv").exists());
 }
 
+/// Ring all-reduces of 8 hosts, of which steady phases are most.
+const STEADY: &str = "name = \"steady\"\n[base]\ncluster = { gpus = 8, gpus_per_server = 1 }\n\
+     topology = { kind = \"clos\", hosts_per_leaf = 4, spines = 2, link_gbps = 100 }\n\
+     workload = { kind = \"collective\", op = \"all-reduce\", algorithm = \"ring\", bytes = 32000000, iterations = 2 }\n\
+     output = { links = true, series = [\"links\", \"flows\"], series_interval_us = 20 }\n\
+     fidelity = { fast_forward = \"steady\", audit = 0 }\n[axes]\n\"transport.cc\" = [\"hpcc\", \"swift\", \"none\"]\n";
+
+#[test]
+fn what_is_skipped_is_sampled_as_it_was_measured() {
+    let folder = ran(STEADY);
+    let simulated = |out: &str| -> Vec<f64> {
+        let column = folder.column(&format!("{out}/stats.csv"), "packet_hops_simulated");
+        column.iter().map(|hops| hops.parse().expect("a number")).collect()
+    };
+    for (out, set) in [
+        ("plain", ["output.series=\"\"", "fidelity.memo=false"]),
+        ("off", ["fidelity.fast_forward=\"off\"", "fidelity.audit=0"]),
+    ] {
+        let ran = folder.run(&["run", "s.toml", "--out", out, "--engine", "cpu", "--set", set[0], "--set", set[1]]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+    }
+    // Samples decide nothing: the same is skipped without them.
+    for column in ["makespan_ns", "packet_hops", "ecn_marks", "max_queue_bytes"] {
+        let [with, without] = ["out", "plain"].map(|out| folder.column(&format!("{out}/results.csv"), column));
+        assert_eq!(with, without, "{column}");
+    }
+    assert!(folder.bytes("out/links.csv") == folder.bytes("plain/links.csv"));
+    assert_eq!(simulated("out"), simulated("plain"));
+    let [steady, off] = ["out", "off"].map(simulated);
+    assert!(steady.iter().zip(&off).all(|(steady, off)| 2.0 * steady < *off), "{steady:?} of {off:?}");
+    for (sampled, total) in [("tx_bytes", "bytes"), ("ecn_marks", "ecn_marks"), ("drops", "drops")] {
+        let totals = sums(&folder, "links", "link", total);
+        assert_eq!(sums(&folder, "series_links", "link", sampled), totals, "{sampled}");
+    }
+    // Rows come in skips too: as many sample times as without, within a few, and none in which a link carries more than it can.
+    for exp_id in ["0", "1", "2"] {
+        let times = |out: &str| {
+            let file = format!("{out}/series_links.csv");
+            let all = folder.column(&file, "exp_id").into_iter().zip(folder.column(&file, "time_ns"));
+            all.filter(|(id, _)| id == exp_id).map(|(_, time)| time).collect::<std::collections::BTreeSet<_>>().len()
+        };
+        let [steady, off] = ["out", "off"].map(times);
+        assert!(steady.abs_diff(off) * 20 <= off && off > 200, "{steady} sample times, {off} without skips");
+    }
+    let rates = folder.numbers("series_links", "throughput_gbps");
+    assert!(rates.iter().all(|&rate| rate <= 101.0), "{:?}", rates.into_iter().fold(0.0, f64::max));
+    // Until the first skip, rows are those of a run that skips nothing.
+    let [steady, off] = ["out", "off"].map(|out| folder.text(&format!("{out}/series_links.csv")));
+    let alike = steady.lines().zip(off.lines()).take_while(|(a, b)| a == b).count();
+    assert!(alike > 100, "{alike} rows alike");
+}
+
+#[test]
+fn samples_of_skips_have_the_same_bytes_on_any_number_of_threads() {
+    let folder = ran(STEADY);
+    for jobs in ["1", "2"] {
+        let ran = folder.run(&["run", "s.toml", "--out", jobs, "--engine", "cpu", "--jobs", jobs]);
+        assert_eq!(ran.code, 0, "{}", ran.stderr);
+        for file in ["results.csv", "series_links.csv", "series_flows.csv", "links.csv"] {
+            assert!(folder.bytes(&format!("out/{file}")) == folder.bytes(&format!("{jobs}/{file}")), "{file}");
+        }
+    }
+}
+
 #[test]
 fn a_job_is_simulated_packet_by_packet() {
     let folder = ran("name = \"job\"\n[base]\ncluster = { gpus = 16, gpus_per_server = 4 }\n\
@@ -91,7 +155,7 @@ fn a_job_is_simulated_packet_by_packet() {
         assert!(folder.bytes(&format!("out/{file}")) == folder.bytes(&format!("off/{file}")), "{file}");
     }
     let planned = folder.run(&["plan", "s.toml"]);
-    let note = "output.series samples every packet: nothing is skipped, as with fidelity.fast_forward = \"off\" instead of \"exact\"";
+    let note = "output.series samples every packet here: fidelity.fast_forward = \"exact\" skips what repeats, of which no samples are known; \"steady\" keeps skips";
     assert!((planned.stdout.clone() + &planned.stderr).contains(note), "{} {}", planned.stdout, planned.stderr);
 }
 

@@ -49,8 +49,9 @@ pub fn is_final(t: &OwnedTables) -> bool {
     let status = t.exps[0].status;
     let waits_for_change = t.changes.next_time().is_some() && matches!(status, status::TIME_LIMIT | status::DONE);
     let is_due = |time| time <= t.exps[0].now && time < t.series.time_limit;
-    let is_watched = t.changes.watchdog.is_some() && matches!(status, status::TIME_LIMIT | status::DONE);
-    if is_watched && !waits_for_change {
+    let may_act = t.changes.watchdog.is_some() || t.changes.reports.is_some();
+    let may_go_on = may_act && matches!(status, status::TIME_LIMIT | status::DONE);
+    if may_go_on && !waits_for_change {
         return hyperfold_engine::is_final(&t.clone().view());
     }
     let waits_for_sample = status == status::TIME_LIMIT && t.series.next_time().is_some_and(is_due);

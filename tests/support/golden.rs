@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeKind};
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, RttWindow, Swift, Transport};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, PortWeights, RttWindow, Swift, Transport};
 
 use super::Case;
 
@@ -288,7 +288,8 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         spray_in_turn: false,
         recycles_paths: false,
         grade_packets: None,
-        weighs_ports: false,
+        port_weights: PortWeights::None,
+        remote_queues_ps: 0,
         flowlet_gap_ps: 0,
         psn_range: 0,
         packet_threshold: 0,
@@ -325,6 +326,7 @@ fn transport(config: &HashMap<String, String>) -> Transport {
         cut_through_bytes: 0,
         watchdog: None,
         ecn_average_weight: 0,
+        wred_drops: false,
         ecn: flag("ENABLE_QCN"),
         pfc: flag("PFC_ENABLED"),
         buffer_bytes: int("BUFFER_SIZE") << 20,

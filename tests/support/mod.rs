@@ -21,6 +21,7 @@ pub mod random_changes;
 pub mod random_classes;
 pub mod random_cut_through;
 pub mod random_pauses;
+pub mod random_switches;
 pub mod random_tasks;
 pub mod small;
 pub mod soak;

@@ -8,7 +8,7 @@ use hyperfold_llm::workload::Flow;
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Link, Network, Node, NodeIdx, NodeKind, SwitchNames};
 use hyperfold_network::transport::{
-    Cc, EcnThresholds, LossRecovery, Nscc, ReceiverCredit, RttWindow, Swift, TierBuffers, Transport,
+    Cc, EcnThresholds, LossRecovery, Nscc, PortWeights, ReceiverCredit, RttWindow, Swift, TierBuffers, Transport,
 };
 
 use super::Case;
@@ -16,6 +16,7 @@ use super::random_changes::{break_links, break_ports, impair_links, second_ports
 use super::random_classes::{classes, classes_by_choice};
 use super::random_cut_through::cut_through;
 use super::random_pauses::{averaged, watched};
+use super::random_switches::{early_drops, reported};
 
 /// splitmix64.
 #[derive(Clone, Debug)]
@@ -51,6 +52,12 @@ impl Rng {
 
 /// The case of `seed`. Over consecutive seeds all congestion controls come in turn, but from [`SWIFT`] to [`SELECTIVE`] all have Swift.
 pub fn case(seed: u64) -> Case {
+    if seed >= EARLY_DROPS {
+        return early_drops(seed);
+    }
+    if seed >= REPORTS {
+        return reported(seed);
+    }
     if seed >= CLASSES_BY_CHOICE {
         return classes_by_choice(seed);
     }
@@ -108,6 +115,12 @@ pub const CUT_THROUGH: u64 = 12_000_000;
 /// Seeds from here on have traffic classes and switches that choose among paths.
 pub const CLASSES_BY_CHOICE: u64 = 13_000_000;
 
+/// Seeds from here on have adaptive switches that know of queues further on, or weigh their ports by rates.
+pub const REPORTS: u64 = 14_000_000;
+
+/// Seeds from here on have switches that drop data by WRED.
+pub const EARLY_DROPS: u64 = 15_000_000;
+
 /// A case with congestion control `cc`.
 pub fn case_of(first_seed: u64, cc: Cc) -> Case {
     let mut rng = Rng::new(first_seed);
@@ -147,7 +160,7 @@ pub fn case_of(first_seed: u64, cc: Cc) -> Case {
     let mut paths = paths;
     if is_adaptive {
         adaptive(&mut rng, &mut transport);
-        if transport.weighs_ports {
+        if transport.port_weights != PortWeights::None {
             repeat_paths(&mut rng, &mut paths);
         }
     }
@@ -232,7 +245,7 @@ pub fn port_queues(rng: &mut Rng, transport: &mut Transport, rtt: &mut [RttWindo
 /// Makes switches choose among paths, and most receivers take packets in any order.
 pub fn adaptive(rng: &mut Rng, transport: &mut Transport) {
     transport.grade_packets = Some(rng.pick(&[1, 1, 2, 4, 20]) as u32);
-    transport.weighs_ports = rng.chance(50);
+    transport.port_weights = if rng.chance(50) { PortWeights::Paths } else { PortWeights::None };
     // Paths are those of the switches' choice.
     transport.recycles_paths = false;
     if transport.loss_recovery != LossRecovery::Uec && rng.chance(60) {
@@ -555,7 +568,8 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         spray_in_turn: false,
         recycles_paths: false,
         grade_packets: None,
-        weighs_ports: false,
+        port_weights: PortWeights::None,
+        remote_queues_ps: 0,
         flowlet_gap_ps: 0,
         psn_range: 0,
         packet_threshold: 0,
@@ -605,6 +619,7 @@ pub fn transport(rng: &mut Rng, network: &Network, cc: Cc, clock_ps: u64) -> Tra
         cut_through_bytes: 0,
         watchdog: None,
         ecn_average_weight: 0,
+        wred_drops: false,
     }
 }
 

@@ -448,6 +448,7 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
                     "slow-links",
                     "lossy-links",
                     "ultra-ethernet",
+                    "queues-further-on",
                     "weighed-ports",
                     "flowlets",
                 ];

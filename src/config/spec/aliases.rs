@@ -7,6 +7,7 @@
 pub(super) const ALIASES: &[(&str, &str)] = &[
     ("cluster.gpus", "n_gpus num_gpus gpu_count ngpus world_size hosts n_hosts num_hosts nodes servers"),
     ("cluster.gpus_per_server", "gpus_per_node gpus_per_host gpus_per_machine servers nodes local_size"),
+    ("cluster.nic", "nic nic_model nic_type adapter hca nic_generation cluster.adapter network_adapter"),
     ("cluster.nics_per_server", "nics nics_per_node nics_per_host nics_per_gpu hcas hcas_per_node"),
     ("cluster.gpu", "gpu_type gpu_model gpu_name accelerator device"),
     ("cluster.server", "server_type machine node_type instance instance_type"),
@@ -88,6 +89,7 @@ pub(super) const ALIASES: &[(&str, &str)] = &[
         "transport.ecn_average_weight",
         "wred wred_weight red exponential_weighting_constant weighting_constant ecn_weight ecn.average_weight average_queue ewma",
     ),
+    ("transport.wred_drops", "wred_drop red_drop ecn_drop drop_wred random_early_drop early_drop wred.drop"),
     ("transport.window", "has_win windowed cwnd"),
     ("transport.rto_us", "rto timeout timeout_us retransmission_timeout"),
     ("transport.rto_retries", "retries max_retries retry_count"),

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 
 use super::key_id::{KEY_IDS, KeyId, N_KEYS};
 use super::schedules::ScheduleChoice;
+use super::traffic_classes::has_lossy;
 use super::value::{Value, Values};
 
 pub(super) fn always(_: &Values) -> bool {
@@ -26,6 +27,12 @@ pub(super) fn shares_buffer(v: &Values) -> bool {
 pub(super) fn pfc_watchdog(v: &Values) -> bool {
     packets(v) && v.bool(KeyId::Pfc) && !v.is(KeyId::PfcWatchdog, "off")
 }
+/// Whether some packets that switches would mark may be dropped instead, as nothing pauses their senders.
+pub(super) fn wred_drops(v: &Values) -> bool {
+    let may_lose = !v.bool(KeyId::Pfc) || has_lossy(v.text(KeyId::Classes));
+    packets(v) && v.bool(KeyId::Ecn) && may_lose && !v.bool(KeyId::PortQueue)
+}
+
 /// Whether the congestion control is one of Ultra Ethernet, with that transport's packets, receivers and switches.
 pub(super) fn ultra_ethernet(v: &Values) -> bool {
     v.is(KeyId::Cc, "nscc") || v.is(KeyId::Cc, "rccc")

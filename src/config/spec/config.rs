@@ -132,6 +132,7 @@ impl Config {
                 seed: v.int(KeyId::RoutingSeed) as u32,
                 reroute_ps: scaled(v.float(KeyId::RerouteUs), 1e3 * PS_PER_NS as f64),
                 flowlet_gap_ps: scaled(v.float(KeyId::FlowletGapUs), 1e3 * PS_PER_NS as f64),
+                remote_queues_ps: scaled(v.float(KeyId::RemoteUs), 1e3 * PS_PER_NS as f64),
                 port_failover: v.bool(KeyId::PortFailover),
             },
             workload: match v.jobs() {

@@ -21,6 +21,8 @@ macro_rules! for_each_key {
                 generated, "network ports of one server, at most one a GPU; with fewer, neighbouring GPUs share one";
             NicPorts "cluster.nic_ports" int(1, 8), D::Derived(derive::nic_ports, "the server's, else 1; in an hpn, dcn-plus or multi-plane network at least 2"), generated,
                 "links of one NIC, each with its share of topology.link_gbps; queue pairs of programs take them in turn";
+            Nic "cluster.nic" one_of(&NICS, &[]), D::Choice("none"), |v| packets(v) || flows(v),
+                "network adapter: it decides routing.policy, transport.cc and transport.loss_recovery where they are not written, as [adapters](../reference/presets.md#network-adapters-clusternic) says; \"none\": their own defaults";
             NvlinkGbps "cluster.nvlink_gbps" stepped(0.0, 8796.0, 0.001), D::Derived(derive::nvlink_gbps, "the server's, else the GPU's own; 0 with NCCL_P2P_DISABLE"), generated,
                 "rate of a GPU to the others of its server, all its links together; 0: none, they use the network";
             NvlinkLatencyNs "cluster.nvlink_latency_ns" stepped(0.001, 1e9, 0.001), D::Derived(derive::nvlink_latency_ns, "the server's, else the GPU's own"),
@@ -98,7 +100,7 @@ macro_rules! for_each_key {
             Outages "topology.outages" KeyKind::TextOrList, D::None("none"), |v| v.is(KeyId::Mode, "packet") || v.is(KeyId::Mode, "flow"),
                 "links and nodes that fail, and links that are slow or lose packets: [\"leaf0 spine1 down 100us up 2ms\", \"spine1\", \"random 8 mtbf 50ms mttr 5ms until 1s\", \"leaf1 spine0 rate 25%\", \"spine0 loss 0.01%\"]; see [links that fail](../how-to/failing-links.md)";
 
-            Policy "routing.policy" one_of(for_each_routing_policy!(names_and_file), &["flowlet"]), D::Choice("ecmp"), always,
+            Policy "routing.policy" one_of(for_each_routing_policy!(names_and_file), &["flowlet"]), D::Derived(derive::policy, "ecmp; with cluster.nic what it needs"), always,
                 concat!("how packets choose among shortest paths: ", for_each_routing_policy!(words), "; as a file says");
             RoutingSeed "routing.seed" int(0, u32::MAX as i64), D::Int(1), |v| !v.is(KeyId::Policy, "file"), "seed of ECMP's hash (1: the reference's own), of spraying and of adaptive routing's draws";
             RoutingPath "routing.path" KeyKind::Path, D::None("required with policy = \"file\""), |v| v.is(KeyId::Policy, "file"), "routes file";
@@ -109,6 +111,10 @@ macro_rules! for_each_key {
                 "with adaptive: full packets of queue by which a port's grade rises (our choice); a switch draws among the ports of the lowest grade";
             WeighPorts "routing.weigh_ports" KeyKind::Bool, D::Bool(false), |v| packets(v) && v.is(KeyId::Policy, "adaptive"),
                 "with adaptive: where ports differ in how many paths lie behind them, each gets packets in proportion to that";
+            WeighBy "routing.weigh_by" one_of(&["paths", "rates"], &[]), D::Choice("paths"), |v| packets(v) && v.is(KeyId::Policy, "adaptive") && v.bool(KeyId::WeighPorts),
+                "with weigh_ports: a port weighs as the number of paths behind it, or as the rates of these paths, each that of its slowest link";
+            RemoteUs "routing.remote_us" stepped(0.0, 1e9, 0.000_001), D::Float(0.0), |v| packets(v) && v.is(KeyId::Policy, "adaptive"),
+                "with adaptive: time from one report of switches about their queues to the next, so that the switches before them know where packets would wait further on; 0: switches know their own queues only";
             FlowletGapUs "routing.flowlet_gap_us" stepped(0.0, 1e9, 0.000_001), D::Float(0.0), |v| packets(v) && v.is(KeyId::Policy, "adaptive"),
                 "with adaptive: packets of a queue pair that follow each other within this time at a switch leave by one port (flowlets); 0: each packet by itself";
             PortFailover "routing.port_failover" KeyKind::Bool, D::Derived(derive::two_leaves_a_nic, "true in an hpn or dcn-plus network"), has_outages,
@@ -116,7 +122,7 @@ macro_rules! for_each_key {
             RerouteUs "routing.reroute_us" stepped(0.0, 1e9, 0.000_001), D::Float(1000.0), has_outages,
                 "time from a failure or repair until paths avoid or use what failed (our choice: switches report link-down to routing within about a millisecond)";
 
-            Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "nscc", "rccc"], &[]), D::Choice("hpcc"), always, "congestion control";
+            Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "nscc", "rccc"], &[]), D::Derived(derive::cc, "hpcc, or what cluster.nic does"), always, "congestion control";
             PayloadBytes "transport.payload_bytes" int(1, 65000), D::Derived(derive::payload_bytes, "4096 with cluster.server, nscc or rccc, else 1000"), always, "payload of a full packet";
             PortQueue "transport.port_queue" KeyKind::Bool, D::Derived(derive::is_ultra_ethernet, "true with nscc and rccc"), |v| packets(v) && !cc(v, "hpcc"),
                 "each egress port has a queue of its own, and one for ACKs and trimmed packets before it, instead of a buffer that all ports share";
@@ -146,6 +152,8 @@ macro_rules! for_each_key {
                 "thresholds of exact link rates, `gbps kmin_kb kmax_kb pmax; ...`; what is written in ecn_kmin_kb, ecn_kmax_kb, ecn_pmax wins";
             EcnAverageWeight "transport.ecn_average_weight" int(0, 15), D::Int(0), |v| packets(v) && v.bool(KeyId::Ecn),
                 "marking goes by an exponential average of the queue, as WRED has it: the newest queue has the weight 2^-this; 0: by the queue itself";
+            WredDrops "transport.wred_drops" KeyKind::Bool, D::Bool(false), wred_drops,
+                "switches drop what they would mark, as WRED does with traffic without ECN: of lossy classes, or of all without transport.pfc";
             Window "transport.window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc, dctcp and swift"), |v| packets(v) && !ultra_ethernet(v), "bytes in flight limited to the bandwidth-delay product";
             VarWindow "transport.var_window" KeyKind::Bool, D::Derived(derive::window, "true with hpcc, dctcp and swift"), |v| packets(v) && v.bool(KeyId::Window), "the window shrinks with the rate";
             GlobalRtt "transport.global_rtt" KeyKind::Bool, D::Bool(true), |v| packets(v) && (v.bool(KeyId::Window) || cc(v, "hpcc") || cc(v, "nscc")),
@@ -160,7 +168,7 @@ macro_rules! for_each_key {
                 "a NIC's ACKs are not held by pauses of the data class";
             RateBound "transport.rate_bound" KeyKind::Bool, D::Bool(true), |v| packets(v) && !ultra_ethernet(v), "packets are paced at the flow's rate, else only limited by windows";
             MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Derived(derive::min_rate_mbps, "1000; with swift 10"), |v| packets(v) && !cc(v, "none") && !ultra_ethernet(v), "least rate of a flow; where it is not given, at most the NIC's";
-            LossRecovery "transport.loss_recovery" one_of(&["adapter", "ns3", "selective", "uec"], &[]), D::Derived(derive::loss_recovery, "adapter; with nscc and rccc uec"), packets,
+            LossRecovery "transport.loss_recovery" one_of(&["adapter", "ns3", "selective", "uec"], &[]), D::Derived(derive::loss_recovery, "adapter, or what cluster.nic does; with nscc and rccc uec"), packets,
                 "\"adapter\" goes back N: one NACK a gap, halves what may be outstanding; \"ns3\" goes back N as the reference, a file of transport.config sets it; \"selective\": receivers take packets in any order, only missing ones are sent again; \"uec\": the same as Ultra Ethernet does it";
             ReceiverCredit "transport.receiver_credit" KeyKind::Bool, D::Derived(derive::is_rccc, "true with rccc"), |v| packets(v) && ultra_ethernet(v),
                 "a sender sends no packet for which its receiver has not given credit; with nscc its window limits it too";
@@ -614,7 +622,7 @@ macro_rules! for_each_key {
             #[outside_identity]
             OutRttMeans "output.rtt_means" KeyKind::Bool, D::Bool(false), packets, "write rtt_means.csv: mean round-trip time of each flow or queue pair; folding stays on";
             #[outside_identity]
-            OutSeries "output.series" KeyKind::TextOrList, D::None("none"), |v| v.is(KeyId::Mode, "packet"), "samples over time, of \"links\" (series_links.csv), \"flows\" (series_flows.csv) or both; every packet is simulated then (monitor.md)";
+            OutSeries "output.series" KeyKind::TextOrList, D::None("none"), |v| v.is(KeyId::Mode, "packet"), "samples over time, of \"links\" (series_links.csv), \"flows\" (series_flows.csv) or both; what is skipped is sampled as it was measured, and repeats are not looked up (monitor.md)";
             #[outside_identity]
             SeriesLinks "output.series_links" KeyKind::TextOrList, D::None("all"), |v| v.text(KeyId::OutSeries).contains("links"), "only these links, such as \"leaf0->host3\", and all links of these nodes, such as \"leaf0\"";
             #[outside_identity]

@@ -2,6 +2,7 @@
 //!
 //! Layer: spec. Reads configuration files of the reference; `sweep` reads the sweep file itself. Knows no topology, no flow, no engine.
 
+mod adapters;
 mod aliases;
 mod applies_when;
 mod circuits;
@@ -49,6 +50,7 @@ mod transport;
 mod value;
 mod workload;
 
+pub use adapters::{Adapter, NICS, adapters};
 pub use cluster::{
     CheckpointKeys, CheckpointPolicy, ClusterRun, DrainKeys, FailureKeys, GrowBack, IterationKeys, JobClassKeys,
     JobGenerator, JobSource, JobsLike, SchedulerKeys, WritesShare,

@@ -148,6 +148,8 @@ pub struct Routing {
     pub port_failover: bool,
     /// Adaptive routing: pause of a queue pair at a switch that ends its flowlet; 0: each packet is routed by itself.
     pub flowlet_gap_ps: u64,
+    /// Adaptive routing: time from one report of switches about their queues to the next, in ps; 0: none.
+    pub remote_queues_ps: u64,
 }
 
 /// How packets choose among shortest paths.

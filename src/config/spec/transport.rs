@@ -10,7 +10,7 @@ use super::scale::{fixed, scaled};
 use super::value::Values;
 use hyperfold_base::units::{BPS_PER_GBPS, BPS_PER_MBPS, PS_PER_US};
 use hyperfold_network::transport::{
-    Cc, EcnThresholds, LARGEST_CREDIT, LossRecovery, Nscc, PauseWatchdog, ReceiverCredit, Swift, Transport,
+    Cc, EcnThresholds, LARGEST_CREDIT, LossRecovery, Nscc, PauseWatchdog, PortWeights, ReceiverCredit, Swift, Transport,
 };
 
 impl Config {
@@ -71,7 +71,8 @@ impl Config {
             spray_in_turn: false,
             recycles_paths: false,
             grade_packets: None,
-            weighs_ports: false,
+            port_weights: PortWeights::None,
+            remote_queues_ps: 0,
             flowlet_gap_ps: 0,
             payload,
             data_overhead,
@@ -134,6 +135,7 @@ impl Config {
                 pmax_q32: fixed(v.float(KeyId::EcnPmax), 32),
             },
             ecn_average_weight: v.int(KeyId::EcnAverageWeight) as u32,
+            wred_drops: v.bool(KeyId::WredDrops),
             global_rtt: v.bool(KeyId::GlobalRtt),
             classes: self.classes.as_integers((payload + data_overhead).max(ack_bytes), v.bool(KeyId::Pfc)),
         })

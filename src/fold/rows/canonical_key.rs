@@ -140,9 +140,13 @@ fn rules(e: &Exp) -> Exp {
         watch_first: 0,
         average_first: 0,
         average_weight: 0,
-        // Experiments with adaptive routing are not folded.
+        // Experiments with adaptive routing, or with drops by WRED, are not folded.
         flowlet_gap: 0,
         flowlet_first: 0,
+        remote_first: 0,
+        wred_drops: 0,
+        pad0: 0,
+        pad1: 0,
         // What is remembered has sums of round trips or none.
         sums_rtts: e.sums_rtts,
     }

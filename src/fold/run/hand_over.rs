@@ -16,7 +16,8 @@ use crate::run::turn_order::{collect, serve};
 use crate::steady::sampling::is_steadying;
 use hyperfold_columns::{FoldHints, NicIdx, SHARED_FLAGS, Tables, flag, mode, qp};
 use hyperfold_engine::cpu::nic;
-use hyperfold_engine::packet_hops;
+use hyperfold_engine::series::take_until;
+use hyperfold_engine::{packet_hops, stops};
 use std::cmp::Reverse;
 
 /// Little of an experiment is known if it is less than 1/`MIN_SHARE` of its packet-hops since the last judgement (our choice).
@@ -123,6 +124,9 @@ pub(crate) fn leave_folding(run: &mut FoldRun, t: &mut Tables, at_ps: u64) {
     t.exps[0].modes &=
         !(mode::FOLD | mode::MEMO | mode::STEADY | mode::MUST_GAIN | (mode::METRIC_MASK << mode::METRIC_SHIFT));
     t.exps[0].now = at_ps;
+    // Nothing is skipped any more.
+    take_until(t, at_ps);
+    stops::resume_sampling(t);
     for n in NicIdx::all(t.nics.len() as u32) {
         nic::set_clock(t, n);
     }

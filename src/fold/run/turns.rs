@@ -25,6 +25,7 @@ use super::simulation::simulate_turn::simulate_turn;
 use super::simulation::span_threads::SpanThreads;
 use super::skips::gain::LeastGain;
 use super::skips::sampling_turns::next_sampling;
+use super::skips::series_samples::take_samples;
 use crate::memo::table::Memo;
 use crate::rows::buffer_guard::{BufferGuard, Failure};
 use crate::rows::cc_state;
@@ -38,9 +39,9 @@ use crate::run::turn_schedule::TurnSchedule;
 use crate::steady::rate_drift::RateWander;
 use crate::steady::sampling::is_steadying;
 use hyperfold_columns::{NEVER, NicIdx, SHARED_FLOWS_LEFT, Tables, cc, mode, qp, status, task as bits};
-use hyperfold_engine::FoldStats;
 use hyperfold_engine::cpu::key::{EventKey, START, TASK};
 use hyperfold_engine::cpu::{nic, task};
+use hyperfold_engine::{FoldStats, stops};
 
 /// Maximum error of the makespan that carried rates may cause, in millionths. If it may be larger, they are given up (our choice: such a result
 /// decides nothing).
@@ -68,6 +69,7 @@ pub(crate) fn begin_coupled(
     if carries_too_little(t) {
         t.exps[0].modes &= !mode::RATES;
     }
+    stops::suspend_sampling(t);
     t.fold_hints.random_marks = cc_state::marks_by_chance(t);
     let guard = BufferGuard::new(t, &coupled.switches, coupled.near(t));
     t.exps[0].modes |= mode::TRACED;
@@ -86,7 +88,8 @@ pub(crate) fn begin_coupled(
         restart,
         coupled,
         step: t.exps[0].step,
-        memo: (t.exps[0].modes & mode::MEMO != 0).then(|| Arc::clone(memo)),
+        // The memo knows what a span adds up to, not what it looked like in between.
+        memo: (t.exps[0].modes & mode::MEMO != 0 && !t.series.is_on()).then(|| Arc::clone(memo)),
         checkpoint_hops,
         index: RowIndex::new(t),
         partitions: Partitions::default(),
@@ -174,6 +177,7 @@ pub(crate) fn turns(run: &mut FoldRun, t: &mut Tables, n_turns: u32, limit: u64)
             couple_from_now(run, t, s, at_ps)?;
             continue;
         }
+        take_samples(run, t, now_ps);
         // This comes before the turn does anything, because an experiment that waits here repeats its turn later.
         if run.ticket.turn(now_ps) {
             return Err(Stop::Wait);

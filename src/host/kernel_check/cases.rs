@@ -4,14 +4,16 @@
 
 use std::collections::BTreeSet;
 
-use hyperfold_columns::{LINK_DROPS, OwnedTables, Packet, PacketIdx};
+use hyperfold_columns::{LINK_DROPS, OwnedTables, Packet, PacketIdx, PortIdx};
 use hyperfold_engine::cpu;
 use hyperfold_engine::gpu::KernelParts;
 use hyperfold_llm::workload::tasks::TaskGraph;
 use hyperfold_network::changes::{NetworkChange, TimedChange};
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::ArcIdx;
-use hyperfold_network::transport::{Cc, LossRecovery, Nscc, PauseWatchdog, ReceiverCredit, TrafficClass, Transport};
+use hyperfold_network::transport::{
+    Cc, LossRecovery, Nscc, PauseWatchdog, PortWeights, ReceiverCredit, TrafficClass, Transport,
+};
 
 use super::dumbbell::{HOSTS, SmallCase, paths};
 use super::graphs::{self, SmallGraph};
@@ -58,6 +60,7 @@ impl Draft {
         }
         make_changes(&mut tables);
         let_watchdog_act(&mut tables);
+        let_switches_report(&mut tables);
         cpu::run(&mut tables.view(), self.steps_before);
         KernelCase { name: self.name, tables }
     }
@@ -92,6 +95,20 @@ fn let_watchdog_act(tables: &mut OwnedTables) {
         hyperfold_engine::go_on(t, u64::from(u32::MAX)).expect("a small case needs few records");
         if t.ports.iter().any(|port| port.peer.is_some() && port.peer.0 & LINK_DROPS != 0) {
             t.changes.watchdog = None;
+            t.exps[0].time_limit = t.changes.time_limit;
+        }
+    }
+}
+
+/// Goes on until switches report queues that are not empty, and keeps these reports for good, as a device has no host beside it that would make others.
+fn let_switches_report(tables: &mut OwnedTables) {
+    let t = &mut *tables.view();
+    while t.changes.reports.is_some() && !hyperfold_engine::is_final(t) {
+        cpu::run(t, 1);
+        hyperfold_engine::go_on(t, u64::from(u32::MAX)).expect("a small case needs few records");
+        let e = &t.exps[0];
+        if PortIdx::all(e.port_len).any(|port| t.shared[e.remote_word(port, 0)] > 0) {
+            t.changes.reports = None;
             t.exps[0].time_limit = t.changes.time_limit;
         }
     }
@@ -215,7 +232,7 @@ fn in_any_order(mut draft: Draft) -> Draft {
 /// Cases of parts of the kernels that few experiments need. Ultra Ethernet: packets that are trimmed and sent again, paths that are chosen again or mixed, drops
 /// without trimming, messages of a task graph, and receiver credit with and without a window. Ports with queues of their own under another congestion control.
 /// Adaptive routing with a shared buffer, with pauses, with queues of ports, and by flowlets. Traffic classes. Links that lose
-/// packets, and a flow that moves to another NIC. A watchdog of pauses. Averages of queues. Switches that cut through.
+/// packets, and a flow that moves to another NIC. A watchdog of pauses. Averages of queues. Drops by WRED. Queues further on. Switches that cut through.
 pub fn rare() -> Vec<KernelCase> {
     let mut drafts = ultra_ethernet(Cc::Nscc);
     drafts.extend(ultra_ethernet(Cc::Rccc));
@@ -227,6 +244,8 @@ pub fn rare() -> Vec<KernelCase> {
     drafts.push(lossy_links(any_order(Cc::Dcqcn)));
     drafts.push(watched(pauses(Cc::None)));
     drafts.push(averaged(marks(Cc::Dcqcn)));
+    drafts.extend([any_order(Cc::None), classed(any_order(Cc::Swift)), averaged(losses(Cc::Dcqcn))].map(drops_early));
+    drafts.push(reporting(adaptive(any_order(Cc::Dcqcn))));
     drafts.extend([pauses(Cc::Hpcc), any_order(Cc::Dcqcn)].map(cut_through));
     built(drafts)
 }
@@ -250,7 +269,7 @@ pub fn of(parts: KernelParts) -> Vec<KernelCase> {
 /// Cases of every kind, each under every congestion control.
 fn kinds_of_cases() -> Vec<(String, Draft)> {
     let mut drafts: Vec<(String, Draft)> = Vec::new();
-    let kinds: [(&str, CaseOfControl); 18] = [
+    let kinds: [(&str, CaseOfControl); 20] = [
         ("marks", marks),
         ("losses", losses),
         ("pauses", pauses),
@@ -268,6 +287,8 @@ fn kinds_of_cases() -> Vec<(String, Draft)> {
         ("links that lose packets", |cc| lossy_links(any_order(cc))),
         ("a watchdog of pauses", |cc| watched(pauses(cc))),
         ("averages of queues", |cc| averaged(marks(cc))),
+        ("drops by WRED", |cc| drops_early(any_order(cc))),
+        ("queues further on", |cc| reporting(adaptive(any_order(cc)))),
         ("cut-through", |cc| cut_through(pauses(cc))),
     ];
     for (kind, draft) in kinds {
@@ -347,6 +368,21 @@ fn averaged(mut draft: Draft) -> Draft {
     draft
 }
 
+/// A case whose switches drop data by WRED.
+fn drops_early(mut draft: Draft) -> Draft {
+    let transport = &mut draft.case.transport;
+    (transport.ecn, transport.wred_drops) = (true, true);
+    draft.name += ", drops by WRED";
+    draft
+}
+
+/// A case whose adaptive switches know of queues further on.
+fn reporting(mut draft: Draft) -> Draft {
+    draft.case.transport.remote_queues_ps = US;
+    draft.name += ", queues further on";
+    draft
+}
+
 /// A case whose switches cut through, where a port is not faster than the link before it.
 fn cut_through(mut draft: Draft) -> Draft {
     draft.case.transport.cut_through_bytes = 64;
@@ -386,7 +422,7 @@ fn in_flowlets(mut draft: Draft) -> Draft {
 
 /// A case of adaptive routing whose switches weigh their ports. The first path of each flow counts twice.
 fn weighed(mut draft: Draft) -> Draft {
-    draft.case.transport.weighs_ports = true;
+    draft.case.transport.port_weights = PortWeights::Paths;
     draft.case.paths.iter_mut().for_each(|paths| paths.data.push(paths.data[0].clone()));
     draft.name += ", ports weighed";
     draft

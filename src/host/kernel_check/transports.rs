@@ -2,7 +2,7 @@
 //!
 //! Layer: host.
 
-use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, Swift, Transport};
+use hyperfold_network::transport::{Cc, EcnThresholds, LossRecovery, Nscc, PortWeights, Swift, Transport};
 
 const US: u64 = 1_000_000;
 
@@ -29,7 +29,8 @@ pub fn transport(cc: Cc) -> Transport {
         spray_in_turn: false,
         recycles_paths: false,
         grade_packets: None,
-        weighs_ports: false,
+        port_weights: PortWeights::None,
+        remote_queues_ps: 0,
         flowlet_gap_ps: 0,
         psn_range: 0,
         packet_threshold: 0,
@@ -74,6 +75,7 @@ pub fn transport(cc: Cc) -> Transport {
         cut_through_bytes: 0,
         watchdog: None,
         ecn_average_weight: 0,
+        wred_drops: false,
         ecn: true,
         pfc: true,
         port_queue_per_100g: 0,

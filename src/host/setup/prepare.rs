@@ -247,7 +247,10 @@ pub fn unknown_to_folding(config: &Config) -> Option<&'static str> {
     let is_adaptive = || named_routing_policy(config).is_some_and(|policy| policy.is_adaptive());
     [
         (config.output.rtt, "output.rtt samples its round trips"),
-        (config.output.series.is_some(), "output.series samples it over time"),
+        (
+            config.output.series.is_some() && config.steady().is_none(),
+            "output.series samples it over time, and nothing steady is skipped (fidelity.fast_forward)",
+        ),
         (fails, "links fail or come back while it runs (topology.outages)"),
         (circuits_change, "circuits change while it runs (topology.circuits)"),
         (impaired, "links lose packets, or have another rate for some time (topology.outages)"),
@@ -266,6 +269,7 @@ pub fn unknown_to_folding(config: &Config) -> Option<&'static str> {
             v.bool(KeyId::Ecn) && v.int(KeyId::EcnAverageWeight) > 0,
             "its switches mark by averages of queues (transport.ecn_average_weight)",
         ),
+        (v.bool(KeyId::WredDrops), "its switches drop packets by WRED (transport.wred_drops)"),
         (
             v.bool(KeyId::Pfc) && !v.is(KeyId::PfcWatchdog, "off"),
             "its switches watch how long they are paused (transport.pfc_watchdog)",

@@ -16,7 +16,7 @@ use hyperfold_network::routing::{
     FlowPaths, PayloadClock, RouteFile, Router, RoutingPolicy, flow_rtt_window, global_rtt_window, is_intra_server,
 };
 use hyperfold_network::topology::{ArcIdx, Network, text};
-use hyperfold_network::transport::{Cc, LARGEST_CREDIT, LossRecovery, RttWindow, Transport, psn_range};
+use hyperfold_network::transport::{Cc, LARGEST_CREDIT, LossRecovery, PortWeights, RttWindow, Transport, psn_range};
 
 use crate::estimates::worked_out::{RanksWithTasks, WorkedOut};
 use crate::programs::job::Job;
@@ -169,8 +169,9 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     if transport.grade_packets.is_some() && transport.cut_through_bytes > 0 {
         return Err(PrepareError::Config(spec::adaptive_cut_through()));
     }
-    transport.weighs_ports = policy.is_adaptive() && config.values.bool(KeyId::WeighPorts);
-    transport.flowlet_gap_ps = if policy.is_adaptive() { config.routing.flowlet_gap_ps } else { 0 };
+    if policy.is_adaptive() {
+        adaptive_choice(&mut transport, config);
+    }
     let mut packet_flows: Vec<Flow> = Vec::with_capacity(flows.len());
     let mut paths: Vec<FlowPaths> = Vec::with_capacity(flows.len());
     let mut packet_of: Vec<Option<usize>> = Vec::with_capacity(flows.len());
@@ -306,11 +307,11 @@ fn detour(
     })
 }
 
-/// Returns a note if packets would be skipped, but are simulated because they are sampled over time.
+/// Returns a note if repeats would be skipped, but are simulated because they are sampled over time.
 fn sampled_packets(config: &Config, has_job: bool) -> Option<String> {
-    (config.output.series.is_some() && has_job && config.folding().is_some()).then(|| {
+    (config.output.series.is_some() && has_job && config.folding().is_some() && config.steady().is_none()).then(|| {
         format!(
-            "output.series samples every packet: nothing is skipped, as with fidelity.fast_forward = \"off\" instead of \"{}\"",
+            "output.series samples every packet here: fidelity.fast_forward = \"{}\" skips what repeats, of which no samples are known; \"steady\" keeps skips",
             config.values.text(KeyId::FastForward)
         )
     })
@@ -439,6 +440,18 @@ fn unsold_switches(config: &Config, network: &Network) -> Option<String> {
             largest / 1000.0
         )
     })
+}
+
+/// Sets what adaptive switches choose by, beside their grades.
+fn adaptive_choice(transport: &mut Transport, config: &Config) {
+    let v = &config.values;
+    transport.port_weights = match v.bool(KeyId::WeighPorts) {
+        false => PortWeights::None,
+        true if v.is(KeyId::WeighBy, "rates") => PortWeights::Rates,
+        true => PortWeights::Paths,
+    };
+    transport.flowlet_gap_ps = config.routing.flowlet_gap_ps;
+    transport.remote_queues_ps = config.routing.remote_queues_ps;
 }
 
 /// Sum of the port rates of the largest switch that is sold as one, Gbit/s: 144 ports of 800 Gbit/s (NVIDIA Quantum-X800, 2025).

@@ -10,7 +10,7 @@ use hyperfold_base::budget;
 use hyperfold_base::units::{PS_PER_S, tx_ps};
 use hyperfold_columns::{
     AVERAGE_WORDS, ClassQueue, EndOwner, FRAME_BYTES, FlowIdx, FlowRx, FlowTx, IntVec, LinkEndIdx, NEVER, NO_FLOW,
-    NONE, Nic, NicIdx, OwnedTables, Packet, PacketDetails, PacketIdx, Plan, Port, RateColumns, RttSample,
+    NONE, Nic, NicIdx, OwnedTables, Packet, PacketDetails, PacketIdx, Plan, Port, QueueReports, RateColumns, RttSample,
     SHARED_FLOWS_LEFT, SHARED_HEADER, Switch, SwitchIdx, TaskIdx, TimeSeries, WATCH_WORDS, Watchdog, Wire, meta, psn,
     task,
 };
@@ -67,7 +67,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     t.exps.push(header(case, &rates, step));
     nics(&mut t, case, &ends);
     switches(&mut t, case, &ends, &rates)?;
-    let mut choices = PathChoices::new(case.transport.weighs_ports, case.transport.flowlet_gap_ps > 0);
+    let mut choices = PathChoices::new(case.transport.port_weights, case.transport.flowlet_gap_ps > 0);
     let moves = moves_to(case, &ends);
     let flow_rows = flows(&mut t, case, &ends, &moves, &mut choices)?;
     if let Some(g) = case.graph {
@@ -122,6 +122,7 @@ pub(crate) fn build_sharing(case: &PacketCase, shared: Option<&TaskRowCache>) ->
     let words_before = t.shared.len();
     averages(&mut t, tr);
     flowlets(&mut t, &choices, tr);
+    remote_queues(&mut t, tr);
     watchdog(&mut t, tr);
     lengths(&mut t)?;
     debug_assert!(!t.changes.has_losses || words_before == t.exps[0].loss_words(LinkEndIdx::new(n_ends)));
@@ -197,6 +198,18 @@ fn flowlets(t: &mut OwnedTables, choices: &PathChoices, tr: &Transport) {
         (t.exps[0].flowlet_first, t.exps[0].flowlet_gap) = (t.shared.len() as u32, tr.flowlet_gap_ps);
         t.shared.resize(t.shared.len() + words, 0);
     }
+}
+
+/// Adds the shared words about queues further on where switches report them.
+fn remote_queues(t: &mut OwnedTables, tr: &Transport) {
+    if tr.remote_queues_ps == 0 || tr.grade_packets.is_none() {
+        return;
+    }
+    let words = t.ports.len() * tr.classes.len().max(1);
+    budget::announce_rows::<u32>("queues that switches report (routing.remote_us)", words as u64);
+    t.exps[0].remote_first = t.shared.len() as u32;
+    t.shared.resize(t.shared.len() + words, 0);
+    t.changes.reports = Some(QueueReports { period: tr.remote_queues_ps, next: 0 });
 }
 
 /// Adds the shared words about pauses where switches watch them. They come last.

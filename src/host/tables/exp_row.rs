@@ -84,6 +84,7 @@ pub(super) fn header(case: &PacketCase, rates: &[u32], step: u64) -> Exp {
     e.data_overhead = tr.data_overhead;
     e.ack_bytes = tr.ack_bytes;
     e.cut_through = tr.cut_through_bytes;
+    e.wred_drops = u32::from(tr.drops_early());
     e.seed = tr.seed;
     e.routing_seed = tr.routing_seed;
     e.adaptive_grade = tr.grade_packets.unwrap_or(0) * (tr.payload + tr.data_overhead);

@@ -21,6 +21,15 @@ fn saturated(x: u128) -> u64 {
     u64::try_from(x).unwrap_or(u64::MAX)
 }
 
+/// Greatest common divisor.
+pub fn gcd(a: u64, b: u64) -> u64 {
+    let (mut a, mut b) = (a, b);
+    while b > 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
 /// Picoseconds to put `bytes` on a link of `rate_bps`, rounded half up to a multiple of `clock_ps`.
 pub fn tx(bytes: u32, rate_bps: u64, clock_ps: u64) -> u64 {
     let (bits, rate, clock) = (bytes as u128 * 8, rate_bps as u128, clock_ps as u128);

@@ -21,6 +21,19 @@ impl Default for Average {
 }
 
 impl Sim<'_> {
+    /// What WRED takes for the queue of the class as a packet arrives: the average as it was left, and less if the queue has been empty since.
+    pub(super) fn queue_for_drops(&self, arc: ArcIdx, class: usize) -> u64 {
+        let t = &self.case.transport;
+        let n = t.ecn_average_weight;
+        let port = &self.ports[arc as usize];
+        let (queue, packet_ps) = (&port.queues[class], tx(t.payload + t.data_overhead, port.rate_bps, t.clock_ps));
+        if n == 0 {
+            return queue.bytes;
+        }
+        let idle_times = queue.average.empty_since.map_or(0, |since| (self.now - since) / (packet_ps * (1 << n)));
+        (queue.average.scaled >> idle_times.min(63)) / (1 << n)
+    }
+
     /// What marking takes for the queue of the class: the average with the queue as it is now.
     pub(super) fn queue_for_marking(&mut self, arc: ArcIdx, class: usize) -> u64 {
         let t = &self.case.transport;

@@ -78,8 +78,8 @@ impl Routes {
                 continue;
             }
             match ways.iter_mut().find(|way| way.arc == path[hop]) {
-                Some(way) => way.n_paths += 1,
-                None => ways.push(Way { arc: path[hop], path: number, n_paths: 1 }),
+                Some(way) => way.paths.push(number),
+                None => ways.push(Way { arc: path[hop], path: number, paths: vec![number] }),
             }
         }
         ways
@@ -97,8 +97,8 @@ pub struct Way {
     pub arc: ArcIdx,
     /// Number of the first path that takes it.
     pub path: u32,
-    /// Number of the paths that take it.
-    pub n_paths: u32,
+    /// Numbers of the paths that take it.
+    pub paths: Vec<u32>,
 }
 
 /// What is left of an experiment's changes.

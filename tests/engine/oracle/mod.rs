@@ -27,6 +27,7 @@ mod port;
 mod port_queue;
 mod queue;
 mod receiver;
+mod reports;
 mod sender;
 mod switch;
 mod tasks;
@@ -40,6 +41,7 @@ use port::{Item, Packet, Port};
 pub use queue::Order;
 use queue::{CcTimer, Event, Lineage, Queue};
 use receiver::Receiver;
+use reports::Reports;
 use sender::Sender;
 use switch::Mmu;
 use tasks::Tasks;
@@ -88,6 +90,8 @@ pub struct Outcome {
     /// By arc: for how long the port that sends on it was paused. A pause that has not ended lasts until [`LATE_PS`].
     pub paused_ps: Vec<u64>,
     pub drops: u64,
+    /// Packets that WRED dropped. They are drops too.
+    pub early_drops: u64,
     /// Drops on links that were down, by the arc that leaves the port they count for.
     pub lost: Vec<u64>,
     /// Packets that got lost at random, by the arc that they were sent on. They are drops too.
@@ -148,6 +152,8 @@ struct Sim<'a> {
     pfc_pauses: u64,
     pfc_frames: u64,
     drops: u64,
+    early_drops: u64,
+    reports: Reports,
     /// Packets that NICs have handed over, by number.
     handed_over: Vec<Packet>,
     /// The port by which the last packet of a flow left a switch where it had a choice, and when it arrived there.
@@ -184,6 +190,8 @@ impl<'a> Sim<'a> {
             pfc_pauses: 0,
             pfc_frames: 0,
             drops: 0,
+            early_drops: 0,
+            reports: Reports::default(),
             handed_over: Vec::new(),
             flowlets: BTreeMap::new(),
             max_queue_bytes: 0,
@@ -213,6 +221,9 @@ impl<'a> Sim<'a> {
             let is_over = nothing_else && change.is_none() && !self.waits_for_watchdog();
             let watchdog = self.watchdog_time().filter(|_| !is_over);
             let before_events = change.into_iter().chain(watchdog).min();
+            if let Some(t) = self.queue.next_time_of_all().into_iter().chain(before_events).min() {
+                self.report_until(t);
+            }
             if let Some(t) = before_events.filter(|&t| self.queue.next_time_of_all().is_none_or(|next| next >= t)) {
                 if late(t) {
                     self.failure = Some(Failure::TimeLimit);
@@ -338,6 +349,7 @@ impl<'a> Sim<'a> {
             pfc_frames: self.pfc_frames,
             paused_ps: self.ports.iter().map(|p| p.paused_ps(LATE_PS)).collect(),
             drops: self.drops,
+            early_drops: self.early_drops,
             lost: self.ports.iter().map(|p| p.lost).collect(),
             lost_at_random: self.ports.iter().map(|p| p.lost_at_random).collect(),
             dropped_by_watchdog: self.ports.iter().map(|p| p.dropped_by_watchdog).collect(),

@@ -3,10 +3,11 @@
 use std::collections::VecDeque;
 
 use hyperfold_network::topology::ArcIdx;
-use hyperfold_network::transport::Transport;
+use hyperfold_network::transport::{PortWeights, Transport};
 
-use super::arith::{hash32, tx};
+use super::arith::{gcd, hash32, tx};
 use super::cc::News;
+use super::changes::Way;
 use super::classes::n_classes;
 use super::port::{Item, Kind, Packet};
 use super::uec::mtu;
@@ -251,24 +252,49 @@ impl Sim<'_> {
             .map(|way| {
                 let port = &self.ports[way.arc as usize];
                 let queue = &port.queues[class];
-                ((port.down, queue.is_held()), queue.bytes / grade_bytes, way)
+                let (down, bytes) = self.further_on(packet, way.path, class);
+                ((port.down || down, queue.is_held()), (queue.bytes + bytes) / grade_bytes, way)
             })
             .collect();
-        let are_equal = ways.iter().all(|way| way.n_paths == ways[0].n_paths);
-        if t.weighs_ports && !are_equal {
+        let weights = self.weights(packet, &ways);
+        let weight_of =
+            |way: &Way| weights[ways.iter().position(|other| other.arc == way.arc).expect("it is one of them")];
+        if weights.iter().any(|weight| *weight != weights[0]) {
             let best = graded.iter().map(|(state, ..)| *state).min();
+            let candidates =
+                || graded.iter().filter(|(state, ..)| Some(*state) == best).map(|(.., way)| weight_of(way));
+            let mut left = draw(t.routing_seed.wrapping_add(1)) as u64 % candidates().sum::<u64>();
             // Each port as often as its weight says.
-            let tickets: Vec<u32> = graded
-                .iter()
-                .filter(|(state, ..)| Some(*state) == best)
-                .flat_map(|(.., way)| std::iter::repeat_n(way.n_paths, way.n_paths as usize))
-                .collect();
-            let weight = tickets[draw(t.routing_seed.wrapping_add(1)) % tickets.len()];
-            graded.retain(|(.., way)| way.n_paths == weight);
+            let weight = candidates()
+                .find(|&weight| {
+                    let is_it = left < weight;
+                    left = left.saturating_sub(weight);
+                    is_it
+                })
+                .expect("less than the sum is left");
+            graded.retain(|(.., way)| weight_of(way) == weight);
         }
         let lowest = graded.iter().map(|(state, grade, _)| (*state, *grade)).min().expect("a path leads on");
         graded.retain(|(state, grade, _)| (*state, *grade) == lowest);
         packet.path = graded[draw(t.routing_seed) % graded.len()].2.path;
+    }
+
+    /// What each of the ways on weighs.
+    fn weights(&self, packet: &Packet, ways: &[Way]) -> Vec<u64> {
+        let slowest = |path: &[ArcIdx]| path.iter().map(|&arc| self.ports[arc as usize].first_rate_bps).min();
+        match self.case.transport.port_weights {
+            PortWeights::None => vec![1; ways.len()],
+            PortWeights::Paths => ways.iter().map(|way| way.paths.len() as u64).collect(),
+            PortWeights::Rates => {
+                let routes = &self.routes[packet.flow as usize];
+                let rate = |&number: &u32| slowest(&routes.path(packet.kind, number)[packet.hop as usize..]);
+                let rates: Vec<u64> = ways.iter().map(|way| way.paths.iter().filter_map(rate).sum()).collect();
+                let units = rates.iter().copied().fold(0, gcd);
+                let total: u64 = rates.iter().sum::<u64>() / units;
+                let halvings = (0..).find(|&n| total >> n < 1 << 20).expect("some number is enough");
+                rates.iter().map(|rate| (rate / units >> halvings).max(1)).collect()
+            }
+        }
     }
 
     /// A packet arrived at the host that `nic` belongs to.

@@ -182,6 +182,12 @@ impl Sim<'_> {
         let i = mmu.index(in_port, class);
         let x = packet.wire as u64;
         let (is_data, lossless) = (packet.kind == Kind::Data, mmu.ingress[i].lossless);
+        if self.may_drop_early(class) && is_data && self.draw_drop(egress, class) {
+            self.drops += 1;
+            self.early_drops += 1;
+            return;
+        }
+        let mmu = &mut self.mmus[node];
         if !mmu.admits(i, x) {
             self.drops += 1;
             self.class_counts.drops[class] += 1;
@@ -225,7 +231,10 @@ impl Sim<'_> {
         let node = self.node_of(arc) as usize;
         let i = self.mmus[node].index(packet.in_port, class);
         self.mmus[node].release(i, packet.wire as u64);
-        if self.draw_mark(arc, class) && packet.kind == Kind::Data {
+        if self.may_drop_early(class) {
+            // Nothing is marked, but the average goes on.
+            self.queue_for_marking(arc, class);
+        } else if self.draw_mark(arc, class) && packet.kind == Kind::Data {
             packet.marked = true;
             self.ecn_marks += 1;
         }
@@ -238,6 +247,21 @@ impl Sim<'_> {
             self.record(arc, &mut packet);
         }
         self.transmit(arc, Item::Packet(packet));
+    }
+
+    /// WRED drops data of the class, so that nothing of it is marked.
+    fn may_drop_early(&self, class: usize) -> bool {
+        let t = &self.case.transport;
+        t.wred_drops && t.ecn && !is_lossless(self.case, class)
+    }
+
+    /// The test of WRED with the queue of the class as a packet arrives; a draw is made only on the slope.
+    fn draw_drop(&mut self, arc: ArcIdx, class: usize) -> bool {
+        let (q, ecn) = (self.queue_for_drops(arc, class), self.ports[arc as usize].ecn);
+        !self.never_marks(arc)
+            && q > ecn.kmin_bytes
+            && (q > ecn.kmax_bytes
+                || u64::from(self.draw(arc)) < ecn.pmax_q32 * (q - ecn.kmin_bytes) / (ecn.kmax_bytes - ecn.kmin_bytes))
     }
 
     /// The marking test with the queue of the class as it is now; a draw is made only on the slope.

@@ -4,7 +4,7 @@
 use super::class_port::port_queue_row;
 use crate::cpu::classes::{has_classes, queue_class};
 use crate::cpu::math::hash32;
-use hyperfold_columns::{Exp, PacketIdx, PortIdx, Tables, WEIGHED_CHOICE, flowlet, kind, meta, mode};
+use hyperfold_columns::{Exp, PacketIdx, PortIdx, REMOTE_DOWN, Tables, WEIGHED_CHOICE, flowlet, kind, meta, mode};
 
 /// Whether switches choose the egress ports of data packets.
 #[inline]
@@ -49,7 +49,7 @@ pub fn choose(t: &mut Tables, first: PortIdx, p: PacketIdx, now: u64) -> PortIdx
         if weight != ANY_WEIGHT && t.paths[weights + k].0 != weight {
             continue;
         }
-        let grade = grade(t, t.paths[place + 1 + 2 * k], class);
+        let grade = grade(t, place + 1 + 2 * k, class);
         if grade < lowest {
             (lowest, n_lowest) = (grade, 0);
         }
@@ -60,7 +60,7 @@ pub fn choose(t: &mut Tables, first: PortIdx, p: PacketIdx, now: u64) -> PortIdx
     let pair = loop {
         let pair = place + 1 + 2 * k;
         let is_among = weight == ANY_WEIGHT || t.paths[weights + k].0 == weight;
-        if is_among && grade(t, t.paths[pair], class) == lowest {
+        if is_among && grade(t, pair, class) == lowest {
             if left == 0 {
                 break pair;
             }
@@ -99,7 +99,7 @@ fn drawn_weight(t: &Tables, place: usize, n: usize, class: u32, in_port: u32, no
     let weights = place + 1 + 2 * n;
     let (mut best, mut sum) = (u32::MAX, 0);
     for k in 0..n {
-        let state = grade(t, t.paths[place + 1 + 2 * k], class) / PAUSED_GRADE;
+        let state = grade(t, place + 1 + 2 * k, class) / PAUSED_GRADE;
         if state < best {
             (best, sum) = (state, 0);
         }
@@ -110,7 +110,7 @@ fn drawn_weight(t: &Tables, place: usize, n: usize, class: u32, in_port: u32, no
     let mut k = 0;
     loop {
         let weight = t.paths[weights + k].0;
-        if grade(t, t.paths[place + 1 + 2 * k], class) / PAUSED_GRADE == best {
+        if grade(t, place + 1 + 2 * k, class) / PAUSED_GRADE == best {
             if left < weight {
                 return weight;
             }
@@ -123,9 +123,11 @@ fn drawn_weight(t: &Tables, place: usize, n: usize, class: u32, in_port: u32, no
 /// No port has this weight; ports of any weight may be chosen.
 const ANY_WEIGHT: u32 = 0;
 
-/// Grade of egress `port` for a packet of `class`: the queue of that class in whole grades, or more than that.
+/// Grade for a packet of `class` of the egress port that the pair at `pair` names: the queue of that class, with what waits further on as far as that is known, in
+/// whole grades, or more than that.
 #[inline]
-fn grade(t: &Tables, port: PortIdx, class: u32) -> u32 {
+fn grade(t: &Tables, pair: usize, class: u32) -> u32 {
+    let port = t.paths[pair];
     let (e, row) = (&t.exps[0], &t.ports[port]);
     let (mut q_bytes, mut is_paused) = (row.q_bytes, row.paused != 0);
     if has_classes(e) {
@@ -133,8 +135,19 @@ fn grade(t: &Tables, port: PortIdx, class: u32) -> u32 {
         (q_bytes, is_paused) = (queue.q_bytes, queue.paused != 0);
     }
     let paused = if is_paused { PAUSED_GRADE } else { 0 };
-    let cut_off = if row.is_cut_off() { CUT_OFF_GRADE } else { 0 };
+    let remote = if e.remote_first == 0 { 0 } else { remote_queue(t, t.paths[pair + 1].0 as usize, class) };
+    q_bytes = q_bytes.saturating_add(remote & !REMOTE_DOWN);
+    let cut_off = if row.is_cut_off() || remote & REMOTE_DOWN != 0 { CUT_OFF_GRADE } else { 0 };
     (q_bytes / e.adaptive_grade) | paused | cut_off
+}
+
+/// The shortest queue of `class` that was reported of the ports of the choice at `place`, which is that of the next switch, in bytes. A port whose link is down has
+/// the longest, with [`REMOTE_DOWN`]. At the end of a path nothing waits.
+#[inline(never)]
+fn remote_queue(t: &Tables, place: usize, class: u32) -> u32 {
+    let n = (t.paths[place].0 & !WEIGHED_CHOICE) as usize;
+    let reported = |k: usize| t.shared[t.exps[0].remote_word(t.paths[place + 1 + 2 * k], class)];
+    (0..n).map(reported).min().unwrap_or(0)
 }
 
 /// Grade of a paused port with an empty queue. Grades of queues stay below it, as a grade has more than four bytes.

@@ -1,11 +1,11 @@
 //! A port's transmitter and queue, shared by `forward` and `forward_joint` (twin: `shaders/egress.wgsl`).
 
-use super::averages::averaged_queue;
+use super::averages::{average_now, averaged_queue};
 use super::class_port::{class_in_turn, held_word, note_sendable, pause_class, port_queue_row};
 use super::cut_through::time_on_wire;
 use super::mmu::SharedBuffer;
 use super::watchdog::{watch_pause, watchdog_drops};
-use crate::cpu::classes::{class_of, class_queue, has_classes, spend_allowance};
+use crate::cpu::classes::{class_of, class_queue, has_classes, queue_class, spend_allowance};
 use crate::cpu::key::{ARRIVAL, COMPLETION, EventRef, lineages};
 use crate::cpu::lists::{fetch_rest, wire_push};
 use crate::cpu::loss::is_lost;
@@ -316,6 +316,9 @@ fn draw_mark(t: &mut Tables, port: PortIdx, p: PacketIdx, q: u32, data: bool, no
     if !marks || q <= t.ports[port].kmin {
         return;
     }
+    if t.exps[0].wred_drops != 0 && may_lose(t, port, t.packets[p].meta) {
+        return;
+    }
     if data && is_marked(t, port, q) {
         t.packets[p].meta |= meta::MARKED;
         t.ports[port].marks += 1;
@@ -324,6 +327,38 @@ fn draw_mark(t: &mut Tables, port: PortIdx, p: PacketIdx, q: u32, data: bool, no
         let row = &mut t.ports[port];
         row.draws += u64::from(q <= row.kmax);
     }
+}
+
+/// Whether WRED drops packet `p`, which is about to join the queue of its class at `port` at `now`: data that may be lost, and that marking would pick.
+#[inline(always)]
+pub fn wred_drops(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) -> bool {
+    t.exps[0].wred_drops != 0 && wred_picks(t, port, p, now)
+}
+
+/// Whether WRED picks packet `p` to be dropped. The queue is as long as it is before the packet joins it.
+#[inline(never)]
+fn wred_picks(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) -> bool {
+    let pk_meta = t.packets[p].meta;
+    if (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::DATA || !may_lose(t, port, pk_meta) {
+        return false;
+    }
+    let e = &t.exps[0];
+    let class = queue_class(e, pk_meta);
+    let q = if e.average_first != 0 {
+        average_now(t, port, class, now)
+    } else if has_classes(e) {
+        t.class_queues[port_queue_row(e, port, class)].q_bytes
+    } else {
+        t.ports[port].q_bytes
+    };
+    q > t.ports[port].kmin && is_marked(t, port, q)
+}
+
+/// Whether packets with `pk_meta` may get lost at `port` for want of room. PRECONDITION: without classes, no port pauses its peer.
+#[inline]
+fn may_lose(t: &Tables, port: PortIdx, pk_meta: u32) -> bool {
+    let e = &t.exps[0];
+    !has_classes(e) || t.class_queues[port_queue_row(e, port, class_of(pk_meta))].lossless == 0
 }
 
 /// Whether to mark a packet at queue length `q > kmin`: certain above `kmax`, else a random draw.

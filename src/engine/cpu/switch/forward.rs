@@ -2,12 +2,14 @@
 //! it by time and transmits.
 
 use super::class_port::charge_arrival;
-use super::egress::{PortEvent, TimedEvent, completion_time, enqueue, enqueue_class, idle, on_frame, start_next};
+use super::egress::{
+    PortEvent, TimedEvent, completion_time, drop_packet, enqueue, enqueue_class, idle, on_frame, start_next, wred_drops,
+};
 use super::plan::request_word;
 use super::port_queue;
 use crate::cpu::classes::has_classes;
 use crate::cpu::lists::{arrival_time, merge};
-use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables};
+use hyperfold_columns::{NEVER, PacketIdx, PortIdx, SHARED_HEADER, Tables, meta};
 
 /// Merges all packets that the ingresses planned for `port` into one list, by time. Ties go to the lower ingress. Returns the head of the list.
 pub fn gather(t: &mut Tables, port: PortIdx) -> PacketIdx {
@@ -84,6 +86,10 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
             PortEvent::Completion(_) => true,
             PortEvent::Arrival(p) => {
                 list = t.packets[p].next;
+                if wred_drops(t, port, p, now) {
+                    give_up(t, port, p);
+                    continue;
+                }
                 if own_queue {
                     event.kind = PortEvent::Arrival(port_queue::join(t, port, p, now));
                 } else if by_class {
@@ -107,6 +113,17 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
     let clock_idx = port.end(t.exps[0].nic_len).own_clock(t.exps[0].end_len);
     t.clocks[clock_idx] = clock;
     debug_assert!(clock == NEVER || clock >= end);
+}
+
+/// Drops packet `p`, which WRED has picked at `port` of an independent switch. With classes it is not charged yet, otherwise it is.
+#[inline(never)]
+fn give_up(t: &mut Tables, port: PortIdx, p: PacketIdx) {
+    if !has_classes(&t.exps[0]) {
+        let pk = &t.packets[p];
+        let (word, wire) = ((SHARED_HEADER + pk.in_port.0) as usize, pk.meta & meta::WIRE_MASK);
+        t.shared[word] = t.shared[word].wrapping_sub(wire);
+    }
+    drop_packet(t, port, p);
 }
 
 /// Whether `port` of an independent switch has something to do before `end`.

@@ -4,7 +4,7 @@
 use super::adaptive::{choose, is_adaptive};
 use super::egress::{
     PortEvent, TimedEvent, completion_time, drop_packet, enqueue, enqueue_class, idle, on_frame, send_frame_if_idle,
-    start_next,
+    start_next, wred_drops,
 };
 use super::forward::gather;
 use super::mmu::SharedBuffer;
@@ -58,11 +58,12 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
                 }
                 let pk = &t.packets[p];
                 let (ingress, wire, class) = (pk.in_port, pk.meta & meta::WIRE_MASK, class_of(pk.meta));
+                let is_picked = wred_drops(t, which, p, event.t);
                 let admitted = match by_class {
                     true => buffer.admit_class(t, ingress, class, wire),
                     false => buffer.admit(t, ingress, wire),
                 };
-                if !admitted {
+                if is_picked || !admitted {
                     drop_packet(t, which, p);
                     note_next(t, which);
                     continue;

@@ -68,7 +68,7 @@ pub struct KernelParts {
     controls: u32,
     /// Whether the code of tasks and gates is there.
     tasks: bool,
-    /// Whether the code of averages of queues is there.
+    /// Whether the code of averages of queues, and of drops by WRED, is there.
     averages: bool,
     /// Whether the code of switches that cut through is there.
     cut_through: bool,
@@ -97,7 +97,7 @@ impl KernelParts {
             modes: exp.modes & OPTIONAL_MODES,
             controls,
             tasks: exp.task_len > 0 || exp.gate_len > 0,
-            averages: exp.average_first > 0,
+            averages: exp.average_first > 0 || exp.wred_drops > 0,
             cut_through: exp.cut_through > 0,
         }
     }

@@ -25,7 +25,7 @@ use hyperfold_columns::{Field, FlowRx, FlowTx, Packet, Row};
 
 /// The version of the meaning of records, packet model included. PRECONDITION of every change to either: a new number. `tests/fold/memo_store.rs`
 /// compares it with digests of recorded data.
-pub const SEMANTICS: u32 = 28;
+pub const SEMANTICS: u32 = 29;
 
 /// Bits of a node's flags.
 const EVENTS: u64 = 1;

@@ -23,12 +23,12 @@ use hyperfold_engine::cpu::{nic, task};
 /// Everything that is skipped is audited.
 const WHOLE_PPM: u32 = 1_000_000;
 
-/// A copy of `t` without its tasks and task graph. The graph is not needed, because all messages are already reported.
+/// A copy of `t` without its tasks, its task graph and its samples. The graph is not needed, because all messages are already reported.
 fn copy_but_for_tasks(t: &mut Tables) -> OwnedTables {
-    let tasks = std::mem::take(&mut t.tasks);
+    let (tasks, series) = (std::mem::take(&mut t.tasks), std::mem::take(&mut t.series));
     let graph = (std::mem::take(&mut t.edges), std::mem::take(&mut t.signals), std::mem::take(&mut t.gates));
     let copy = t.copied();
-    t.tasks = tasks;
+    (t.tasks, t.series) = (tasks, series);
     (t.edges, t.signals, t.gates) = graph;
     copy
 }

@@ -15,7 +15,7 @@ use crate::run::skips::gain::{LeastGain, hops_needed};
 use crate::steady::detector::SteadyRates;
 use crate::steady::rates_plan;
 use crate::steady::sampling::hops_there_and_back;
-use hyperfold_columns::{FlowIdx, NEVER, Tables, mode};
+use hyperfold_columns::{FlowIdx, NEVER, Tables, TimeSeries, mode};
 use hyperfold_engine::FoldStats;
 
 /// Packet-hops that copies may take in any case (our choice: about a second of wall time); beyond that, 1/`SHARE` of the skipped packet-hops. A copy
@@ -63,6 +63,7 @@ pub(crate) fn prepare_copy_if_due(
     let mut tables = std::mem::take(&mut run.continued.tables);
     t.copy_to(&mut tables);
     tables.exps[0].audit_ppm = 0;
+    tables.series = TimeSeries::default();
     tables.exps[0].modes &= !mode::MEMO;
     let flows = run.partitions[p].rows.members.iter().map(|m| m.flow);
     let sent_before: Vec<(FlowIdx, u64)> = flows.map(|f| (f, t.flow_tx[f].sent_bytes)).collect();

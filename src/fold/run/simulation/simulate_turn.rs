@@ -12,6 +12,7 @@ use crate::run::partitions::couple::process_jointly_if_due;
 use crate::run::partitions::join::join;
 use crate::run::partitions::retire::retire_idle;
 use crate::run::skips::sampling_turns::next_sampling;
+use crate::run::skips::series_samples::next_sample_at;
 use crate::run::stop::Stop;
 use crate::run::turn_order::schedule_partition;
 use hyperfold_columns::{NEVER, NicIdx, Tables};
@@ -30,7 +31,7 @@ pub(crate) fn simulate_turn(run: &mut FoldRun, t: &mut Tables, p: PartitionIdx, 
     // Everything before a sample must have happened and nothing after it, including effects on other partitions.
     let sampling_at = next_sampling(run).map_or(NEVER, |sampling_at| sampling_at.0);
     let end = run.partitions[p].mark(at_ps + 1, run.step).min(t.exps[0].time_limit).min(sampling_at);
-    let end = end.min(run.hand_over_after.unwrap_or(NEVER));
+    let end = end.min(run.hand_over_after.unwrap_or(NEVER)).min(next_sample_at(t));
     run.partitions[p].next = NEVER;
     run.partitions[p].covered = end;
     run.partitions[p].reached = run.partitions[p].reached.max(end);

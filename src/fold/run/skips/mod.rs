@@ -5,4 +5,5 @@
 pub(crate) mod decision;
 pub(crate) mod gain;
 pub(crate) mod sampling_turns;
+pub(crate) mod series_samples;
 pub(crate) mod skip;
