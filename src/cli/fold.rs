@@ -11,7 +11,7 @@ use clap::{Args, Subcommand};
 use hyperfold_config::spec::{Config, KeyId};
 use hyperfold_fold::{CauseCount, FoldCause, FoldExplanation, KeyPart};
 use hyperfold_host::outcomes::fold_explain::{FoldReport, explain};
-use hyperfold_host::unknown_to_folding;
+use hyperfold_host::{file_loses_packets, unknown_to_folding};
 use hyperfold_results::RunColumns;
 use hyperfold_session::Interrupt;
 use hyperfold_session::trace::experiment;
@@ -86,7 +86,8 @@ fn print(report: &FoldReport, config: &Config) {
         say("fidelity.fast_forward is \"off\" here; it was folded as \"exact\" folds it");
     }
     if stats.partitions == 0 {
-        let why = unknown_to_folding(config).unwrap_or("it has no collectives or programs");
+        let by_file = || file_loses_packets(config).then_some("links of its topology file lose packets (error rates)");
+        let why = unknown_to_folding(config).or_else(by_file).unwrap_or("it has no collectives or programs");
         say(&format!("nothing of it is folded: {why}"));
         return;
     }

@@ -46,7 +46,7 @@ pub use setup::error::{BuildError, JobError, PrepareError, SetupError};
 pub use setup::experiment::QueuedExperiment;
 pub use setup::links::names::nodes_of_link;
 pub use setup::memory_refusal::MemoryRefusal;
-pub use setup::network::cluster_network;
+pub use setup::network::{cluster_network, file_loses_packets};
 pub use setup::own_routing::{named_routing_policy, register_routing_policy};
 pub use setup::prepare::{
     LONG_PACKET_HOPS, MemorySize, OUTCOME_BYTES, Prepared, prepare, prepare_within, unknown_to_folding,

@@ -202,6 +202,45 @@ fn every_reference_case_reads_and_equals_the_defaults_of_its_congestion_control(
 }
 
 #[test]
+fn failures_and_losses_of_the_reference_are_outages() {
+    let file = read_ns3_config("ERROR_RATE_PER_LINK 0.001\nLINK_DOWN 1500 3 7\n", Path::new("c.txt")).unwrap();
+    let value = |name: &str| file.values.iter().find(|(key, _)| key.name() == name).map(|(_, value)| value.to_toml());
+    assert_eq!(value("topology.outages").as_deref(), Some("\"all loss 0.001, 3 7 down 2001500us\""));
+    assert_eq!(value("routing.reroute_us").as_deref(), Some("0.0"));
+    let none = read_ns3_config("ERROR_RATE_PER_LINK 0.0000\nLINK_DOWN 0 3 7\n", Path::new("c.txt")).unwrap();
+    assert!(none.outages.is_empty() && none.values.iter().all(|(key, _)| key.name() != "topology.outages"));
+
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("c.txt"), "ERROR_RATE_PER_LINK 0.001\nLINK_DOWN 1500 3 7\n").unwrap();
+    let with_keys = |keys: &str| {
+        let text = format!(
+            "name = \"t\"\n[base]\nworkload = {{ kind = \"traffic\", pattern = \"ring\" }}\ntransport.config = \"c.txt\"\n{keys}"
+        );
+        sweep::parse(&text, &folder.path().join("sweep.toml"), &SetOverrides::default()).unwrap()
+    };
+    let sweep = with_keys("");
+    let config = sweep.config(&sweep.experiments[0]).unwrap();
+    assert_eq!((config.topology.outages.len(), config.topology.impairments.len()), (1, 1));
+    assert_eq!(config.routing.reroute_ps, 0, "the reference finds new paths at once");
+    assert!(
+        sweep
+            .notes
+            .iter()
+            .any(|note| note.contains("c.txt:2: `LINK_DOWN` takes the link between nodes 3 and 7 down at 2.0015 s")),
+        "{:?}",
+        sweep.notes
+    );
+    for own in ["topology.outages = \"leaf0\"", "[axes]\n\"topology.outages\" = [\"\", \"leaf0\"]"] {
+        let sweep = with_keys(own);
+        let config = sweep.config(sweep.experiments.last().unwrap()).unwrap();
+        assert_eq!((config.topology.outages.len(), config.topology.impairments.len()), (1, 0), "{own}");
+        assert_eq!(config.routing.reroute_ps, 1_000_000_000, "{own}: the default");
+        let yields = sweep.notes.iter().filter(|note| note.contains("takes its place")).count();
+        assert_eq!(yields, 2, "{own}: {:?}", sweep.notes);
+    }
+}
+
+#[test]
 fn byte_order_marks_and_carriage_returns_are_no_obstacle() {
     let file = read_ns3_config("\u{feff}CC_MODE 8\r\nDCTCP_RATE_AI 615Mb/s\r\n", Path::new("c.txt")).unwrap();
     let keys: Vec<&str> = file.values.iter().map(|(key, _)| key.name()).collect();

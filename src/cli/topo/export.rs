@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 
+use hyperfold_base::units::counted;
 use hyperfold_config::spec::Named;
 use hyperfold_network::topology::{to_htsim, to_infragraph, to_ns3, to_simai};
 use hyperfold_report::plot::network_picture;
@@ -80,6 +81,17 @@ pub fn export(args: &ExportArgs) -> Result<Exit, CliError> {
     if let Some(form) = form_without_servers.filter(|_| found.network.nvlink.is_some()) {
         tell(&format!(
             "warning: the {form} form has no servers: GPUs of one server will reach each other over the network"
+        ));
+    }
+    let form_without_losses = match args.to {
+        WrittenForm::Htsim => Some("htsim"),
+        WrittenForm::Infragraph => Some("InfraGraph"),
+        WrittenForm::Ns3 | WrittenForm::Simai => None,
+    };
+    if let Some(form) = form_without_losses.filter(|_| !found.network.lossy_links.is_empty()) {
+        let n = counted(found.network.lossy_links.len(), "link");
+        tell(&format!(
+            "warning: the {form} form has no error rates: {n} of this network would lose packets and lose none there"
         ));
     }
     write(&args.out, args.force, text.as_bytes())

@@ -18,6 +18,8 @@ pub enum FailingPart {
     },
     /// A number of different links between switches, which the seed of the experiment draws.
     Random(u32),
+    /// All links that packets cross; for a rate or a loss those to which no other entry gives one.
+    All,
 }
 
 /// Reads the names of what fails or is slow.
@@ -29,6 +31,7 @@ pub(super) fn part(names: &[&str]) -> Result<FailingPart, String> {
             Ok(count @ 1..=1_000_000) => Ok(FailingPart::Random(count)),
             _ => Err(format!("`{count}` is no number of links, from 1")),
         },
+        ["all"] => Ok(FailingPart::All),
         [node] => Ok(FailingPart::Node(node.to_string())),
         [a, b] => {
             let (b, number) = match b.rsplit_once('#') {

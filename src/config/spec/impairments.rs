@@ -6,6 +6,7 @@ use super::failing_part::{FailingPart, part};
 use super::outage_times::{beginnings, split_repeats, time};
 use super::scale::scaled;
 use hyperfold_base::units::{BPS_PER_MBPS, parse_rate_bps};
+use hyperfold_network::topology::loss_q32;
 
 /// A rate below a link's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,10 +165,8 @@ fn lost_share(text: &str) -> Result<u32, String> {
             "`{text}` loses every packet; a link that carries nothing fails, as with `leaf0 spine1 down 100us up 2ms`"
         ));
     }
-    match scaled(share, 4_294_967_296.0) {
-        0 => Err(format!("`{text}` of packets is less than one in four billion, the least that is simulated")),
-        share => Ok(share.min(u64::from(u32::MAX)) as u32),
-    }
+    loss_q32(share)
+        .ok_or_else(|| format!("`{text}` of packets is less than one in four billion, the least that is simulated"))
 }
 
 /// Reads a share of a link's own rate, or a rate.
@@ -200,6 +199,7 @@ mod tests {
             ("leaf0 spine1 rate 25%", links("leaf0", "spine1", None), false, ReducedRate::Share(250_000)),
             ("spine1 -> leaf0 rate 12.5%", links("spine1", "leaf0", None), true, ReducedRate::Share(125_000)),
             ("spine1->leaf0#2 rate 100%", links("spine1", "leaf0", Some(2)), true, ReducedRate::Share(1_000_000)),
+            ("all rate 0.0001%", FailingPart::All, false, ReducedRate::Share(1)),
             ("spine1 rate 0.0001%", FailingPart::Node("spine1".into()), false, ReducedRate::Share(1)),
             ("random 3 rate 50%", FailingPart::Random(3), false, ReducedRate::Share(500_000)),
             (

@@ -98,7 +98,7 @@ macro_rules! for_each_key {
             SiteDelayNs "topology.site_delay_ns" stepped(0.001, 1e9, 0.001), D::Float(500_000.0), several_sites,
                 "propagation delay of a long link, one way; 100 km of fibre by default, 5,000 a km";
             Outages "topology.outages" KeyKind::TextOrList, D::None("none"), |v| v.is(KeyId::Mode, "packet") || v.is(KeyId::Mode, "flow"),
-                "links and nodes that fail, and links that are slow or lose packets: [\"leaf0 spine1 down 100us up 2ms\", \"spine1\", \"random 8 mtbf 50ms mttr 5ms until 1s\", \"leaf1 spine0 rate 25%\", \"spine0 loss 0.01%\"]; see [links that fail](../how-to/failing-links.md)";
+                "links and nodes that fail, and links that are slow or lose packets: [\"leaf0 spine1 down 100us up 2ms\", \"spine1\", \"random 8 mtbf 50ms mttr 5ms until 1s\", \"leaf1 spine0 rate 25%\", \"spine0 loss 0.01%\", \"all loss 1e-6\"]; see [links that fail](../how-to/failing-links.md)";
 
             Policy "routing.policy" one_of(for_each_routing_policy!(names_and_file), &["flowlet"]), D::Derived(derive::policy, "ecmp; with cluster.nic what it needs"), always,
                 concat!("how packets choose among shortest paths: ", for_each_routing_policy!(words), "; as a file says");

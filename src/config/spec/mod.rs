@@ -75,7 +75,7 @@ pub use lookup::{
 };
 pub use mix::{mix, name_hash};
 pub use named::Named;
-pub use ns3_config::{FileConfig, Note, read_ns3_config};
+pub use ns3_config::{FileConfig, LinkLine, Note, read_ns3_config};
 pub use outage_times::MAX_OUTAGES;
 pub use outages::{OutageText, OutageTimes};
 pub use program::{

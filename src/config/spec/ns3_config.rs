@@ -12,6 +12,7 @@ use super::key_id::KeyId;
 use super::lookup::key;
 use super::value::Value;
 use hyperfold_base::units::parse_rate_bps;
+use hyperfold_network::topology::loss_q32;
 
 /// A line that changes nothing here, and why.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,6 +32,21 @@ pub struct FileConfig {
     pub values: Vec<(KeyId, Value)>,
     /// Lines that have no effect here.
     pub notes: Vec<Note>,
+    /// Lines about links that fail or lose packets. Together they are the value of `topology.outages`.
+    pub outages: Vec<LinkLine>,
+}
+
+/// A line about links that fail or lose packets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LinkLine {
+    /// Number of the line, from 1.
+    pub line: usize,
+    /// Name that it begins with.
+    pub key: &'static str,
+    /// What it says, as an entry of `topology.outages`.
+    pub entry: String,
+    /// What a user should know of it; empty: nothing.
+    pub remark: String,
 }
 
 /// How a key of the file is used.
@@ -45,6 +61,10 @@ enum Use {
     CcMode,
     /// `RNG_SEED` (true) and `RNG_RUN` (false).
     Rng(bool),
+    /// The share of packets that every link loses.
+    ErrorRate,
+    /// A time in us, and the ids of two nodes: the link between them goes down.
+    LinkDown,
     /// One of the three threshold maps: `n rate value rate value ...`.
     Map(usize),
     /// Only this value is modelled (compared as numbers); for another, the text says what is.
@@ -97,7 +117,7 @@ static FILE_KEYS: &[(&str, Use)] = &[
     ("RATE_HAI", Use::Rate(&[KeyId::DcqcnRhaiMbps, KeyId::TimelyRhaiMbps])),
     ("MIN_RATE", Use::Rate(&[KeyId::MinRateMbps])),
     ("DCTCP_RATE_AI", Use::Rate(&[KeyId::DctcpRaiMbps])),
-    ("ERROR_RATE_PER_LINK", Use::Must(&[0.0], "random loss on links is not modelled: write 0")),
+    ("ERROR_RATE_PER_LINK", Use::ErrorRate),
     ("L2_CHUNK_SIZE", Use::Number(&[KeyId::AckChunkBytes], 1.0)),
     ("L2_ACK_INTERVAL", Use::Number(&[KeyId::AckIntervalBytes], 1.0)),
     ("L2_BACK_TO_ZERO", Use::Must(&[0.0], "only go-back-N is modelled: write 0")),
@@ -119,7 +139,7 @@ static FILE_KEYS: &[(&str, Use)] = &[
     ("TIMELY_TLOW", Use::Number(&[KeyId::TimelyTLowUs], 1e-3)),
     ("TIMELY_THIGH", Use::Number(&[KeyId::TimelyTHighUs], 1e-3)),
     ("TIMELY_MINRTT", Use::Number(&[KeyId::TimelyMinRttUs], 1e-3)),
-    ("LINK_DOWN", Use::Must(&[0.0, 0.0, 0.0], "link failures are not modelled: write 0 0 0")),
+    ("LINK_DOWN", Use::LinkDown),
     ("KMIN_MAP", Use::Map(0)),
     ("KMAX_MAP", Use::Map(1)),
     ("PMAX_MAP", Use::Map(2)),
@@ -136,6 +156,7 @@ type RateMap = (usize, Vec<(u64, f64)>);
 #[derive(Default)]
 struct Gathered {
     values: Vec<(KeyId, Value)>,
+    outages: Vec<LinkLine>,
     /// KMIN, KMAX, PMAX.
     maps: [Option<RateMap>; 3],
     rng: [Option<u64>; 2],
@@ -145,7 +166,7 @@ struct Gathered {
 pub fn read_ns3_config(text: &str, path: &Path) -> Result<FileConfig, SpecError> {
     let mut got = Gathered::default();
     let mut notes = Vec::new();
-    let mut seen: Vec<(&str, usize)> = Vec::new();
+    let mut seen: Vec<(&'static str, usize)> = Vec::new();
     for (i, raw) in text.lines().enumerate() {
         let line = i + 1;
         let content = raw.split('#').next().unwrap_or("").trim_start_matches('\u{feff}');
@@ -168,7 +189,7 @@ pub fn read_ns3_config(text: &str, path: &Path) -> Result<FileConfig, SpecError>
             notes.push(Note { line, key: (*name).to_string(), why });
             continue;
         }
-        take(&mut got, usage, line, &words).map_err(|why| bad(path, line, name, &words, why))?;
+        take(&mut got, (name, usage), line, &words).map_err(|why| bad(path, line, name, &words, why))?;
     }
     let mut values = got.values;
     if let Some(text) = by_rate(&got.maps, path)? {
@@ -181,7 +202,13 @@ pub fn read_ns3_config(text: &str, path: &Path) -> Result<FileConfig, SpecError>
     }
     // These simulators have one way to recover from loss.
     values.push((KeyId::LossRecovery, Value::Choice("ns3")));
-    Ok(FileConfig { values, notes })
+    if !got.outages.is_empty() {
+        let entries: Vec<&str> = got.outages.iter().map(|line| line.entry.as_str()).collect();
+        values.push((KeyId::Outages, Value::Text(entries.join(", ").into())));
+        // These simulators find new paths at the moment in which a link goes down.
+        values.push((KeyId::RerouteUs, Value::Float(0.0)));
+    }
+    Ok(FileConfig { values, notes, outages: got.outages })
 }
 
 fn bad(path: &Path, line: usize, name: &str, words: &[&str], why: String) -> SpecError {
@@ -195,7 +222,7 @@ fn shown(text: &str) -> String {
 }
 
 /// Applies one line's words. The error says what would be right.
-fn take(got: &mut Gathered, usage: &Use, line: usize, words: &[&str]) -> Result<(), String> {
+fn take(got: &mut Gathered, (name, usage): (&'static str, &Use), line: usize, words: &[&str]) -> Result<(), String> {
     match usage {
         Use::Number(keys, factor) => {
             let x = number(single(words)?)?;
@@ -236,6 +263,15 @@ fn take(got: &mut Gathered, usage: &Use, line: usize, words: &[&str]) -> Result<
                 single(words)?.parse().map_err(|_| format!("it must be a whole number from 0 to {}", u32::MAX))?;
             got.rng[usize::from(!is_seed)] = Some(u64::from(n));
         }
+        Use::ErrorRate => {
+            let entry = lost_everywhere(single(words)?)?;
+            got.outages.extend(entry.map(|entry| LinkLine { line, key: name, entry, remark: String::new() }));
+        }
+        Use::LinkDown => {
+            if let Some((entry, remark)) = link_down(words)? {
+                got.outages.push(LinkLine { line, key: name, entry, remark });
+            }
+        }
         Use::Map(slot) => got.maps[*slot] = Some((line, map(words, *slot)?)),
         Use::Must(want, why) => {
             let same = words.len() == want.len() && words.iter().zip(*want).all(|(w, x)| w.parse::<f64>() == Ok(*x));
@@ -246,6 +282,48 @@ fn take(got: &mut Gathered, usage: &Use, line: usize, words: &[&str]) -> Result<
         Use::Inert(_) => {}
     }
     Ok(())
+}
+
+/// Reads the share of packets that every link loses, as an entry of `topology.outages`; `None`: links lose nothing.
+fn lost_everywhere(word: &str) -> Result<Option<String>, String> {
+    let share = number(word)?;
+    if share == 0.0 {
+        return Ok(None);
+    }
+    match loss_q32(share) {
+        Some(_) => Ok(Some(format!("all loss {share}"))),
+        None if share > 0.0 && share < 1.0 => {
+            Err("less than one packet in four billion, which is the least that is simulated: write 0".to_string())
+        }
+        None => Err("it must be a share of packets from 0 to below 1".to_string()),
+    }
+}
+
+/// Time in us from which HPCC's and SimAI's simulators count when a link goes down: that at which HPCC's flows begin.
+const LINK_DOWN_FROM_US: u64 = 2_000_000;
+/// Most us that are accepted: a million seconds, the latest start of a flow.
+const LATEST_LINK_DOWN_US: u64 = 1_000_000_000_000;
+
+/// Reads when a link goes down, as an entry of `topology.outages` with a remark; `None`: no link does, since the time is 0.
+fn link_down(words: &[&str]) -> Result<Option<(String, String)>, String> {
+    let form = "write a time in whole us, then the ids of the two nodes that the link joins; 0 0 0 is none";
+    let numbers: Option<Vec<u64>> = words.iter().map(|word| word.parse().ok()).collect();
+    let Some([us, a, b]) = numbers.as_deref() else { return Err(form.to_string()) };
+    if *us == 0 {
+        return Ok(None);
+    }
+    if *us > LATEST_LINK_DOWN_US {
+        return Err(format!("the time is beyond a million seconds; {form}"));
+    }
+    if [a, b].into_iter().any(|id| *id > u64::from(u32::MAX)) {
+        return Err(format!("a node's id has at most ten digits; {form}"));
+    }
+    let down_us = LINK_DOWN_FROM_US + us;
+    let remark = format!(
+        "takes the link between nodes {a} and {b} down at {} s: {us} us count from 2 s, where HPCC's flows begin; for flows from 0 on write topology.outages = \"{a} {b} down {us}us\" in the sweep file",
+        down_us as f64 / 1e6
+    );
+    Ok(Some((format!("{a} {b} down {down_us}us"), remark)))
 }
 
 fn single<'a>(words: &[&'a str]) -> Result<&'a str, String> {

@@ -60,7 +60,8 @@ pub(super) struct LinkTexts {
 }
 
 /// An example for messages.
-const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\", \"leaf0 spine1 down 100us up 2ms drain 20us\", \"leaf0 spine1 down 100us up 150us every 1ms until 5ms\", \"random 3\", \"random 8 mtbf 50ms mttr 5ms until 1s\", \"leaf0 spine1 rate 25%\" or \"leaf0 spine1 loss 0.01% from 100us to 2ms\"";
+const EXAMPLE: &str = "write for example \"leaf0 spine1 down 100us up 2ms\", \"spine1 down 1ms\", \"leaf0 spine1 down 100us up 2ms drain 20us\", \"leaf0 spine1 down 100us up 150us every 1ms until 5ms\", \"random 3\", \"random 8 mtbf 50ms mttr 5ms until 1s\", \"leaf0 spine1 rate 25%\", \"all loss 0.001%\" or \"leaf0 spine1 loss 0.01% from 100us to 2ms\"";
+
 /// Reads the outages and the impaired links of an experiment: texts that are separated by commas.
 pub(super) fn link_texts(v: &Values) -> Result<LinkTexts, Conflict> {
     let text = v.text(KeyId::Outages);
@@ -87,8 +88,13 @@ pub(super) fn link_texts(v: &Values) -> Result<LinkTexts, Conflict> {
     match (v.text(KeyId::Mode), texts.impairments.iter().find(loses)) {
         ("packet", _) | ("flow", None) => Ok(texts),
         ("flow", Some(lossy)) => Err(fail(format!(
-            "`{}`: at flow level there are no packets to lose; leave it out, or write fidelity.mode = \"packet\"",
-            lossy.text
+            "`{}`: at flow level there are no packets to lose; leave it out, or write fidelity.mode = \"packet\"{}",
+            lossy.text,
+            if v.has(KeyId::TransportConfig) {
+                ". Where the sweep file does not give topology.outages, ERROR_RATE_PER_LINK of transport.config says so; topology.outages = \"\" undoes it"
+            } else {
+                ""
+            }
         ))),
         (mode, _) => Err(fail(format!(
             "links of the fabric fail, are slow or lose packets in simulations of packets or flows, and fidelity.mode is \"{mode}\"; section failures says what fails there"

@@ -19,7 +19,7 @@ use super::method::Method;
 use super::sample::SamplingDesign;
 use super::shared_points::{self, FoundPoint};
 use crate::spec::{
-    Config, Conflict, Default, KeyId, KeyPath, Place, SpecError, Value, Values, key, mix, read_ns3_config,
+    Config, Conflict, Default, KeyId, KeyPath, LinkLine, Place, SpecError, Value, Values, key, mix, read_ns3_config,
 };
 use hyperfold_base::input;
 
@@ -352,10 +352,30 @@ impl Run<'_> {
                 self.inert.entry(n.key).or_insert((first, n.why, 0)).2 += 1;
             }
             file_values = config.values;
+            if self.layers.names_key(KeyId::Outages) {
+                // Both keys say what fails, and how soon paths avoid it: the file's do not mix with the sweep's.
+                file_values.retain(|(key, _)| !matches!(key, KeyId::Outages | KeyId::RerouteUs));
+            }
+            let link_notes = self.link_notes(&path, &config.outages);
+            self.notes.extend(link_notes);
         }
         let flat = self.layers.flat(&file_values);
         self.layers.flats.insert(file, flat);
         Ok(())
+    }
+
+    /// Returns notes on lines of a configuration file about links that fail or lose packets.
+    fn link_notes(&self, path: &Path, lines: &[LinkLine]) -> Vec<String> {
+        let yields = self.layers.names_key(KeyId::Outages);
+        let note = |line: &LinkLine| {
+            let said = match (yields, line.remark.as_str()) {
+                (true, _) => "has no effect here: topology.outages of the sweep file takes its place",
+                (false, "") => return None,
+                (false, remark) => remark,
+            };
+            Some(format!("{}:{}: `{}` {said}", path.display(), line.line, line.key))
+        };
+        lines.iter().filter_map(note).collect()
     }
 
     /// Returns the value that was written for a key of a point although it stands for the default, such as 0 GPUs.

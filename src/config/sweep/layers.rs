@@ -33,6 +33,11 @@ impl Layers {
         }
     }
 
+    /// Whether `[base]` or an axis gives a key.
+    pub(super) fn names_key(&self, key: KeyId) -> bool {
+        self.base.iter().any(|(given, _)| *given == key) || self.axes.contains(&key.into())
+    }
+
     /// Combines the defaults, the values of a configuration file, `[base]` and the tables of jobs.
     pub(super) fn flat(&self, file_values: &[(KeyId, Value)]) -> Values {
         let mut flat = Values::layered(&[file_values, &self.base]);

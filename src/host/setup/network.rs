@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use crate::cost::{self, Bill};
-use hyperfold_config::spec::{self, Config, TopologyKind, WorkloadSection};
+use hyperfold_base::units::counted;
+use hyperfold_config::spec::{self, Config, Conflict, KeyId, TopologyKind, WorkloadSection};
 use hyperfold_llm::collective::Env;
 use hyperfold_network::topology::{self, Fabric, Link, Network, Node, NodeKind, NvLink, TopologyFormat};
 
@@ -40,7 +41,11 @@ pub(crate) fn network(
     let (c, t) = (&config.cluster, &config.topology);
     let (shape, sites) = match &t.kind {
         TopologyKind::Generated { shape, sites } => (shape, sites),
-        TopologyKind::File { path, format } => return network_of_file(path, *format, c.gpus, notes),
+        TopologyKind::File { path, format } => {
+            let network = network_of_file(path, *format, c.gpus, notes)?;
+            check_lossy(config, &network)?;
+            return Ok(network);
+        }
     };
     let gpus = match (c.gpus, &config.workload) {
         (Some(gpus), _) => gpus,
@@ -79,6 +84,16 @@ pub(crate) fn network(
     Ok(network)
 }
 
+/// The form of a topology file, as the network's crate has it.
+fn named_format(format: spec::TopologyFormatChoice) -> TopologyFormat {
+    match format {
+        spec::TopologyFormatChoice::Ns3 => TopologyFormat::Ns3,
+        spec::TopologyFormatChoice::SimAi => TopologyFormat::Simai,
+        spec::TopologyFormatChoice::Htsim => TopologyFormat::Htsim,
+        spec::TopologyFormatChoice::InfraGraph => TopologyFormat::InfraGraph,
+    }
+}
+
 /// Returns the network that a file describes. Its number of GPUs must be the one that was asked for.
 fn network_of_file(
     path: &Path,
@@ -86,13 +101,7 @@ fn network_of_file(
     gpus: Option<u32>,
     notes: &mut Vec<String>,
 ) -> Result<Network, PrepareError> {
-    let format = match format {
-        spec::TopologyFormatChoice::Ns3 => TopologyFormat::Ns3,
-        spec::TopologyFormatChoice::SimAi => TopologyFormat::Simai,
-        spec::TopologyFormatChoice::Htsim => TopologyFormat::Htsim,
-        spec::TopologyFormatChoice::InfraGraph => TopologyFormat::InfraGraph,
-    };
-    let file = topology::read_topology(path, format)?;
+    let file = topology::read_topology(path, named_format(format))?;
     if file.left_out > 0 {
         notes.push(format!("{}: {} lines after the announced ones were left out", path.display(), file.left_out));
     }
@@ -103,6 +112,25 @@ fn network_of_file(
         Some(asked) => Err(PrepareError::Gpus { asked, found }),
         None => Ok(file.network),
     }
+}
+
+/// Checks that packets are simulated where links of a topology file lose some.
+fn check_lossy(config: &Config, network: &Network) -> Result<(), PrepareError> {
+    let mode = config.values.text(KeyId::Mode);
+    let Some(&(link, _)) = network.lossy_links.first().filter(|_| mode != "packet") else { return Ok(()) };
+    let link = &network.links[link as usize];
+    let [a, b] = [link.a, link.b].map(|node| network.nodes[node as usize].id);
+    let why = format!(
+        "{} of it lose packets, such as that of nodes {a} and {b}, and with fidelity.mode = \"{mode}\" there are no packets to lose; write 0 as their error rates, or fidelity.mode = \"packet\"",
+        counted(network.lossy_links.len(), "link")
+    );
+    Err(PrepareError::Config(Conflict { job: None, key: KeyId::TopologyPath, why }))
+}
+
+/// Whether the configuration's topology is a file in which links lose packets. Reads the file.
+pub fn file_loses_packets(config: &Config) -> bool {
+    let TopologyKind::File { path, format } = &config.topology.kind else { return false };
+    topology::read_topology(path, named_format(*format)).is_ok_and(|file| !file.network.lossy_links.is_empty())
 }
 
 /// Returns a note that names the switches of a topology file without links: a line of the file may be missing.

@@ -2,6 +2,7 @@
 //!
 //! Layer: topology. The headers differ; `ns3` and `simai` read them.
 
+use super::loss::loss_q32;
 use super::network::Link;
 use super::text::{FileError, Line, Lines, shown};
 use super::validate::{check_delay, check_rate};
@@ -22,6 +23,8 @@ pub(crate) struct Counts<'a> {
 pub(crate) struct TopologyBody {
     pub(crate) switch_ids: Vec<u32>,
     pub(crate) links: Vec<Link>,
+    /// Links that lose packets, and their shares in units of 2^-32.
+    pub(crate) lossy_links: Vec<(u32, u32)>,
     /// Line of each link, for later errors.
     pub(crate) link_lines: Vec<usize>,
     pub(crate) left_out: u32,
@@ -32,15 +35,18 @@ pub(crate) fn read(lines: &mut Lines, counts: &Counts) -> Result<TopologyBody, F
     let switch_ids = read_switch_ids(lines, counts)?;
     let mut links = Vec::new();
     let mut link_lines = Vec::new();
+    let mut lossy_links = Vec::new();
     while links.len() < counts.n_links as usize {
         let line = lines.expect(|| {
             format!("line {} announces {} links, the file has {}", counts.header.number, counts.n_links, links.len())
         })?;
-        links.push(read_link(&line, counts.n_nodes)?);
+        let (link, share_q32) = read_link(&line, counts.n_nodes)?;
+        lossy_links.extend((share_q32 > 0).then_some((links.len() as u32, share_q32)));
+        links.push(link);
         link_lines.push(line.number);
     }
     let left_out = read_rest(lines, counts)?;
-    Ok(TopologyBody { switch_ids, links, link_lines, left_out })
+    Ok(TopologyBody { switch_ids, links, lossy_links, link_lines, left_out })
 }
 
 fn read_switch_ids(lines: &mut Lines, counts: &Counts) -> Result<Vec<u32>, FileError> {
@@ -85,7 +91,8 @@ fn node_id(line: &Line, role: &str, field: &str, n_nodes: u32) -> Result<u32, Fi
     }
 }
 
-fn read_link(line: &Line, n_nodes: u32) -> Result<Link, FileError> {
+/// Reads a link, and the share of packets that it loses in units of 2^-32.
+fn read_link(line: &Line, n_nodes: u32) -> Result<(Link, u32), FileError> {
     let [a, b, rate, delay, error_rate] = line.exactly(LINK_SHAPE)?;
     let a = node_id(line, "link end", a, n_nodes)?;
     let b = node_id(line, "link end", b, n_nodes)?;
@@ -96,14 +103,20 @@ fn read_link(line: &Line, n_nodes: u32) -> Result<Link, FileError> {
     check_rate(rate_bps).map_err(|e| line.error(e))?;
     let delay_ps = parse_delay_ps(delay).map_err(|e| line.error(e))?;
     check_delay(delay_ps).map_err(|e| line.error(e))?;
-    match error_rate.parse::<f64>() {
-        Ok(0.0) => {}
-        Ok(v) if v > 0.0 && v <= 1.0 => {
-            return Err(line.error(format!("error rate {error_rate}: random loss on links is not modelled; write 0")));
-        }
-        _ => return Err(line.error(format!("error rate `{}` is not a number; write 0", shown(error_rate)))),
+    let share_q32 =
+        error_share(error_rate).map_err(|why| line.error(format!("error rate `{}` {why}", shown(error_rate))))?;
+    Ok((Link { a, b, rate_bps, delay_ps }, share_q32))
+}
+
+/// Reads an error rate: the share of packets that a link loses, here in units of 2^-32. The error goes on after the rate.
+fn error_share(text: &str) -> Result<u32, String> {
+    let share = text.parse::<f64>().ok().filter(|share| *share >= 0.0);
+    match share.ok_or("is no share of packets, such as 0.001; write 0 for none")? {
+        0.0 => Ok(0),
+        share if share >= 1.0 => Err("loses every packet; write a share below 1, or leave the link out".into()),
+        share => loss_q32(share)
+            .ok_or_else(|| "is less than one packet in four billion, the least that is simulated; write 0".into()),
     }
-    Ok(Link { a, b, rate_bps, delay_ps })
 }
 
 /// Reads the lines after the announced links, and returns the number of link lines among them. The reference ignores them, and files in use rely on that: the

@@ -7,6 +7,7 @@ mod body;
 pub mod generate;
 mod htsim;
 mod infragraph;
+mod loss;
 pub mod network;
 mod ns3;
 mod reduction_tree;
@@ -25,6 +26,7 @@ pub use generate::{
 };
 pub use htsim::parse_htsim;
 pub use infragraph::{parse_infragraph, to_infragraph};
+pub use loss::loss_q32;
 pub use network::{
     ArcIdx, DarkSpan, Link, Network, Node, NodeIdx, NodeKind, NvLink, REDUCER_WORD, Reducer, SlowArc, SwitchNames,
 };

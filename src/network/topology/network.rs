@@ -120,6 +120,8 @@ pub struct Network {
     pub switch_names: SwitchNames,
     /// Directions of packet links at a reduced rate, ascending by arc. Neither routing nor senders know of them.
     pub slow_arcs: Vec<SlowArc>,
+    /// Links that lose packets for the whole run, as the network's file says: index of the link, ascending, and the share of packets in units of 2^-32, not 0.
+    pub lossy_links: Vec<(u32, u32)>,
     /// Whether switches may reduce what is simulated packet by packet. Then reducers are added where collectives need them.
     pub may_reduce: bool,
     /// Links that have failed before the experiment begins, by index. Trees of switches that reduce avoid them.
@@ -291,6 +293,12 @@ impl Network {
             Ok(place) => self.slow_arcs[place].rate_bps,
             Err(_) => self.arc_link(arc).rate_bps,
         }
+    }
+
+    /// Share of packets that a link loses for the whole run as the network's file says, in units of 2^-32.
+    pub fn loss_q32(&self, link: u32) -> u32 {
+        let place = self.lossy_links.binary_search_by_key(&link, |&(lossy, _)| lossy);
+        place.map_or(0, |place| self.lossy_links[place].1)
     }
 
     /// Outgoing arcs of every node, in port order (the order of `links`), including links of NVSwitches.

@@ -1,11 +1,12 @@
 //! Topology files in the ns-3 (HPCC) form: reader and writer.
 //!
-//! Layer: topology. A file has `nodes switches links`, the switch ids, then `a b rate delay error_rate` per link. Every node that is not listed as a switch is
+//! Layer: topology. A file has `nodes switches links`, the switch ids, then `a b rate delay error_rate` per link, which loses that share of packets. Every node that is not listed as a switch is
 //! a host, and a server of its own.
 
 use std::fmt::Write;
 
 use super::body::{self, Counts, TopologyBody};
+use super::loss::loss_text;
 use super::network::{Network, Node, NodeIdx, NodeKind};
 use super::text::Lines;
 use super::validate::{MAX_LINKS, MAX_NODES, TopologyError};
@@ -35,7 +36,7 @@ pub fn parse_ns3(path: &str, text: &str) -> Result<TopologyFile, TopologyError> 
     let n_switches = header.number("the number of switches", switches, 0, n_nodes - 1)?;
     let n_links = header.number("the number of links", links, 1, MAX_LINKS)?;
     let counts = Counts { header, n_nodes, n_switches, n_links };
-    let TopologyBody { switch_ids, links, left_out, .. } = body::read(&mut lines, &counts)?;
+    let TopologyBody { switch_ids, links, lossy_links, left_out, .. } = body::read(&mut lines, &counts)?;
 
     let mut kinds = vec![NodeKind::Host; n_nodes as usize];
     for id in switch_ids {
@@ -50,6 +51,7 @@ pub fn parse_ns3(path: &str, text: &str) -> Result<TopologyFile, TopologyError> 
     });
     let nodes = nodes.collect();
     let network = Network::new(nodes, links, ranks, None).map_err(|e| at_header(&counts, e))?;
+    let network = Network { lossy_links, ..network };
     network.check_connected().map_err(|e| at_header(&counts, e))?;
     Ok(TopologyFile { network, gpus_per_server: None, gpu: None, left_out, notes: Vec::new() })
 }
@@ -81,17 +83,18 @@ pub fn to_ns3(net: &Network) -> Result<String, TopologyError> {
     let infallible = "writing to a string cannot fail";
     writeln!(out, "{} {} {}", net.nodes.len(), switches.len(), net.links.len()).expect(infallible);
     writeln!(out, "{}", switches.join(" ")).expect(infallible);
-    for l in &net.links {
-        out.push_str(&link_line(l.a, l.b, l.rate_bps, l.delay_ps));
+    for (l, link) in net.links.iter().zip(0..) {
+        out.push_str(&link_line(l.a, l.b, l.rate_bps, l.delay_ps, net.loss_q32(link)));
     }
     Ok(out)
 }
 
-/// The line of a link, as the ns-3 and the SimAI form have it.
-pub(crate) fn link_line(a: u32, b: u32, rate_bps: u64, delay_ps: u64) -> String {
+/// The line of a link that loses a share of packets, in units of 2^-32, as the ns-3 and the SimAI form have it.
+pub(crate) fn link_line(a: u32, b: u32, rate_bps: u64, delay_ps: u64, lost_q32: u32) -> String {
     let mbps = rate_bps / BPS_PER_MBPS;
     let (rate, unit) = if mbps.is_multiple_of(1000) { (mbps / 1000, "Gbps") } else { (mbps, "Mbps") };
     let (delay, delay_unit) =
         if delay_ps.is_multiple_of(PS_PER_NS) { (delay_ps / PS_PER_NS, "ns") } else { (delay_ps, "ps") };
-    format!("{a} {b} {rate}{unit} {delay}{delay_unit} 0\n")
+    let error_rate = if lost_q32 == 0 { "0".to_string() } else { loss_text(lost_q32) };
+    format!("{a} {b} {rate}{unit} {delay}{delay_unit} {error_rate}\n")
 }

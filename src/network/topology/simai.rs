@@ -39,13 +39,18 @@ pub fn parse_simai(path: &str, text: &str) -> Result<TopologyFile, TopologyError
     }
     let nvlink = read_nvlink(path, &nodes, &body)?;
     let network = Network::new(nodes, body.links, ranks, nvlink).map_err(|e| at_header(&counts, e))?;
+    let is_of_packets = |&(link, _): &(u32, u32)| network.is_packet_link(&network.links[link as usize]);
+    let (lossy_links, inside): (Vec<_>, Vec<_>) = body.lossy_links.into_iter().partition(is_of_packets);
+    let notes = (!inside.is_empty())
+        .then(|| format!("error rates of links to NVSwitches have no effect: {} of them lose nothing", inside.len()));
+    let network = Network { lossy_links, ..network };
     network.check_connected().map_err(|e| at_header(&counts, e))?;
     Ok(TopologyFile {
         network,
         gpus_per_server: Some(per_server),
         gpu: Some(gpu.to_string()),
         left_out: body.left_out,
-        notes: Vec::new(),
+        notes: notes.into_iter().collect(),
     })
 }
 
@@ -150,7 +155,7 @@ pub fn to_simai(net: &Network, gpu: &str) -> Result<String, TopologyError> {
     let mut new_id = vec![0; net.nodes.len()];
     (0..n_hosts).for_each(|h| new_id[h as usize] = h);
     (n_hosts + n_nvswitches..).zip(&switches).for_each(|(id, &v)| new_id[v as usize] = id);
-    let links: Vec<_> = net.links.iter().filter(|l| net.is_packet_link(l)).collect();
+    let links: Vec<_> = net.links.iter().zip(0..).filter(|(l, _)| net.is_packet_link(l)).collect();
     let n_inside = if net.nvlink.is_some() { n_hosts } else { 0 };
     let n_nodes = n_hosts + n_nvswitches + switches.len() as u32;
     let n_links = links.len() as u32 + n_inside;
@@ -160,11 +165,12 @@ pub fn to_simai(net: &Network, gpu: &str) -> Result<String, TopologyError> {
     if let Some(nvlink) = net.nvlink {
         (0..n_hosts).for_each(|h| {
             let nvswitch = n_hosts + h / per_server;
-            out.push_str(&link_line(h, nvswitch, nvlink.rate_bps, (nvlink.latency_ps / 2).max(1)));
+            out.push_str(&link_line(h, nvswitch, nvlink.rate_bps, (nvlink.latency_ps / 2).max(1), 0));
         });
     }
-    for l in links {
-        out.push_str(&link_line(new_id[l.a as usize], new_id[l.b as usize], l.rate_bps, l.delay_ps));
+    for (l, link) in links {
+        let (a, b) = (new_id[l.a as usize], new_id[l.b as usize]);
+        out.push_str(&link_line(a, b, l.rate_bps, l.delay_ps, net.loss_q32(link)));
     }
     Ok(out)
 }

@@ -159,7 +159,7 @@ impl ExperimentSize {
             job: prepared.shared_job(),
             preparing_bytes: allocated.peak.max(memory.held),
             preparing_s,
-            folds: Folding::of(config, prepared.job.is_some()),
+            folds: Folding::of(config, prepared.job.is_some() && tables.exps[0].may_fold()),
             may_pause: prepared.may_pause(),
             kept_bytes: 0,
             class: 0,

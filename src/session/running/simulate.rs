@@ -384,7 +384,7 @@ impl<'a> Findings<'a> {
                 // Queues of ports are made to trim or drop what they cannot take.
                 _ if config.values.bool(spec::KeyId::PortQueue) => {}
                 // What fails or is impaired loses packets with any buffer.
-                _ if config.topology.loses_packets() => {}
+                _ if config.topology.loses_packets() || hyperfold_host::file_loses_packets(&config) => {}
                 // It gives up packets on purpose.
                 true if !config.values.is(spec::KeyId::PfcWatchdog, "off") => self.watched.lost += 1,
                 true if config.classes.has_lossy() => self.lost_by_class += 1,

@@ -1,4 +1,4 @@
-//! Finds the links that `topology.outages` makes slow or lets lose packets, and says what does not take that into account.
+//! Finds the links that `topology.outages` makes slow or lets lose packets, or the topology's file, and says what does not take that into account.
 //!
 //! Layer: host. Builds no tables.
 
@@ -13,7 +13,7 @@ use hyperfold_network::changes::{NetworkChange, TimedChange};
 use hyperfold_network::routing::FlowPaths;
 use hyperfold_network::topology::{ArcIdx, Network, SlowArc};
 
-use crate::setup::links::outages::links_of;
+use crate::setup::links::outages::{links_of, node_of};
 
 /// Set in the numbers of draws for impaired links, so that they are not the links that fail.
 const DRAW: u64 = 1 << 32;
@@ -38,6 +38,13 @@ struct Impaired<'a> {
 /// What each direction has, by kind: rates first, then losses. Spans ascend.
 type ByArc<'a> = [BTreeMap<ArcIdx, Vec<Impaired<'a>>>; 2];
 
+/// Index of losses in [`ByArc`].
+const LOSSES: usize = 1;
+
+/// What the experiment's own losses are called, where receiver credit refuses them.
+const LOST_CREDIT: &str =
+    "credit that is lost is never given again: without transport.receiver_credit, or without losses";
+
 /// Finds the impaired links of an experiment.
 ///
 /// # Errors
@@ -45,28 +52,37 @@ type ByArc<'a> = [BTreeMap<ArcIdx, Vec<Impaired<'a>>>; 2];
 /// with receiver credit.
 pub(crate) fn impairments(config: &Config, net: &Network) -> Result<Impairments, Conflict> {
     let texts = &config.topology.impairments;
-    if texts.is_empty() {
+    if texts.is_empty() && net.lossy_links.is_empty() {
         return Ok(Impairments::default());
+    }
+    let loses_credit = config.values.bool(KeyId::ReceiverCredit);
+    if loses_credit && !net.lossy_links.is_empty() {
+        let why = format!("links of the file lose packets (error rates), and {LOST_CREDIT}");
+        return Err(Conflict { job: None, key: KeyId::TopologyPath, why });
     }
     let names = net.names();
     let mut by_arc = ByArc::default();
-    let is_random = |text: &ImpairmentText| matches!(text.part, FailingPart::Random(_));
-    let (random, named): (Vec<_>, Vec<_>) = (DRAW..).zip(texts).partition(|(_, text)| is_random(text));
-    // Random links are drawn among those that have no impairment of this kind by then.
-    for (number, text) in named.into_iter().chain(random) {
+    let mut by_others: Option<[BTreeSet<ArcIdx>; 2]> = None;
+    for (number, text) in ordered(texts) {
         let fail = |why: String| Conflict { job: None, key: KeyId::Outages, why: format!("`{}`: {why}", text.text) };
         let (kind, noun) = match text.what {
             Impairment::Rate(_) => (0, "a rate"),
-            Impairment::Loss(_) => (1, "a loss"),
+            Impairment::Loss(_) => (LOSSES, "a loss"),
         };
-        if kind == 1 && config.values.bool(KeyId::ReceiverCredit) {
-            let why = "credit that is lost is never given again: without transport.receiver_credit, or without losses";
-            return Err(fail(why.into()));
+        if kind == LOSSES && loses_credit {
+            return Err(fail(LOST_CREDIT.into()));
         }
+        let is_all = text.part == FailingPart::All;
+        if is_all && by_others.is_none() {
+            add_losses_of_file(net, &mut by_arc);
+            by_others = Some([0, 1].map(|kind| by_arc[kind].keys().copied().collect()));
+        }
+        let has_own = |arc: &ArcIdx| is_all && by_others.as_ref().is_some_and(|own| own[kind].contains(arc));
         let impaired = &by_arc[kind];
         let may_draw = |link: u32| !impaired.contains_key(&(2 * link)) && !impaired.contains_key(&(2 * link + 1));
         let links = links_of(net, &names, &text.part, (&may_draw, noun), (config.seed, number)).map_err(fail)?;
-        for arc in links.into_iter().flat_map(|link| directions(net, &names, text, link)) {
+        let arcs = links.into_iter().flat_map(|link| directions(net, &names, text, link));
+        for arc in arcs.filter(|arc| !has_own(arc)) {
             let ends = format!("{} -> {}", names[net.arc_from(arc) as usize], names[net.arc_to(arc) as usize]);
             let value = match text.what {
                 Impairment::Rate(rate) => {
@@ -86,7 +102,32 @@ pub(crate) fn impairments(config: &Config, net: &Network) -> Result<Impairments,
             has.sort_unstable_by_key(|impaired| impaired.span);
         }
     }
+    if by_others.is_none() {
+        add_losses_of_file(net, &mut by_arc);
+    }
     Ok(told_apart(net, &by_arc))
+}
+
+/// Entries with the numbers of their draws, in the order in which they are given to links. Random links are drawn among those that have no impairment of the kind
+/// by then. Last come entries about all links without one.
+fn ordered(texts: &[ImpairmentText]) -> Vec<(u64, &ImpairmentText)> {
+    let mut ordered: Vec<(u64, &ImpairmentText)> = (DRAW..).zip(texts).collect();
+    ordered.sort_by_key(|(_, text)| match text.part {
+        FailingPart::Node(_) | FailingPart::Links { .. } => 0,
+        FailingPart::Random(_) => 1,
+        FailingPart::All => 2,
+    });
+    ordered
+}
+
+/// Adds the error rates of the topology's file, in both directions of a link, where no entry gives a loss.
+fn add_losses_of_file(net: &Network, by_arc: &mut ByArc) {
+    for &(link, share_q32) in &net.lossy_links {
+        for arc in [2 * link, 2 * link + 1] {
+            let of_file = || Impaired { span: ImpairedSpan::WHOLE_RUN, value: u64::from(share_q32), text: "" };
+            by_arc[LOSSES].entry(arc).or_insert_with(|| vec![of_file()]);
+        }
+    }
 }
 
 /// Tells rates for the whole run from what changes.
@@ -131,7 +172,7 @@ fn directions(net: &Network, names: &[String], text: &ImpairmentText, link: u32)
     let both = [2 * link, 2 * link + 1];
     match &text.part {
         FailingPart::Links { a, .. } if text.one_way => {
-            both.into_iter().filter(|&arc| names[net.arc_from(arc) as usize] == *a).collect()
+            both.into_iter().filter(|&arc| node_of(net, names, a) == Ok(net.arc_from(arc))).collect()
         }
         _ => both.into(),
     }
@@ -161,9 +202,12 @@ pub(crate) fn impairment_notes(
     paths: &[FlowPaths],
     changes: &[TimedChange],
 ) -> Vec<String> {
-    if config.topology.impairments.is_empty() {
-        return Vec::new();
-    }
+    let source = match (config.topology.impairments.is_empty(), net.lossy_links.is_empty()) {
+        (true, true) => return Vec::new(),
+        (true, false) => "the error rates of the topology's file",
+        (false, true) => "the rates and losses of topology.outages",
+        (false, false) => "the rates and losses of topology.outages and of the topology's file",
+    };
     let impaired = changes.iter().filter_map(|timed| match timed.change {
         NetworkChange::Rate { arc, .. } | NetworkChange::Loss { arc, .. } => Some(arc),
         _ => None,
@@ -176,16 +220,11 @@ pub(crate) fn impairment_notes(
     let crosses = |path: &FlowPaths| path.data.iter().chain(&path.ack).flatten().any(|arc| impaired.contains(arc));
     let mut notes = Vec::new();
     if paths.is_empty() {
-        notes.push(
-            "the rates and losses of topology.outages have no effect here: no packet crosses the network".to_string(),
-        );
+        notes.push(format!("{source} have no effect here: no packet crosses the network"));
     } else if impaired.is_empty() {
         notes.push("the rates of topology.outages have no effect here: they are the links' own".to_string());
     } else if !paths.iter().chain(later).any(crosses) {
-        notes.push(
-            "the rates and losses of topology.outages have no effect here: no path crosses an impaired link"
-                .to_string(),
-        );
+        notes.push(format!("{source} have no effect here: no path crosses an impaired link"));
     } else if config.joins_ranks() {
         notes.push(
             "fidelity.join = \"ranks\" gives all ranks of a class the rate of the slowest: a slow link of topology.outages slows all of them down; \
@@ -195,10 +234,9 @@ pub(crate) fn impairment_notes(
     }
     let jobs = config.jobs.iter().flat_map(|jobs| &jobs.jobs).map(|job| &job.workload);
     if !paths.is_empty() && std::iter::once(&config.workload).chain(jobs).any(has_formulas) {
-        notes.push(
-            "communication that workload.analytic works out takes its time over links at their own rate, without the rates and losses of topology.outages"
-                .to_string(),
-        );
+        notes.push(format!(
+            "communication that workload.analytic works out takes its time over links at their own rate, without {source}"
+        ));
     }
     notes
 }
@@ -251,6 +289,50 @@ mod tests {
         ] {
             assert_eq!(found(outages), Ok(arcs), "{outages}");
         }
+    }
+
+    /// The losses as (arc, share in units of 2^-32), where the link of host 4 has an error rate in the file.
+    fn lost(outages: &str) -> Vec<(u32, u32)> {
+        let mut net = network();
+        net.lossy_links = vec![(4, 1 << 20)];
+        let text = format!(
+            "name = \"t\"\n[base]\ncluster.gpus = 4\nworkload = {{ kind = \"traffic\", pattern = \"ring\", bytes = 1000 }}\ntopology.outages = {outages}\n"
+        );
+        let sweep = sweep::parse(&text, Path::new("s.toml"), &SetOverrides::default()).expect("it is right");
+        let config = sweep.config(&sweep.experiments[0]).expect("it is right");
+        let found = impairments(&config, &net).expect("it is right");
+        let mut lost: Vec<(u32, u32)> = found
+            .changes
+            .iter()
+            .map(|timed| match timed.change {
+                NetworkChange::Loss { arc, share_q32 } => (arc, share_q32),
+                ref other => panic!("{other:?}"),
+            })
+            .collect();
+        lost.sort_unstable();
+        lost
+    }
+
+    #[test]
+    fn error_rates_of_a_file_are_losses_where_no_entry_gives_one() {
+        let (file, quarter, half) = (1 << 20, 1 << 30, 1 << 31);
+        assert_eq!(lost("\"\""), [(8, file), (9, file)]);
+        assert_eq!(lost("\"3 -> host4 loss 25%\""), [(8, quarter), (9, file)], "an id of the file is a name");
+        let all: Vec<(u32, u32)> = (0..10)
+            .map(|arc| {
+                (
+                    arc,
+                    if arc == 1 {
+                        half
+                    } else if arc < 8 {
+                        quarter
+                    } else {
+                        file
+                    },
+                )
+            })
+            .collect();
+        assert_eq!(lost("[\"all loss 25%\", \"switch2 -> host0 loss 50%\"]"), all, "the order does not matter");
     }
 
     #[test]

@@ -253,8 +253,9 @@ pub(super) fn links_of(
     (seed, number): (u64, u64),
 ) -> Result<Vec<u32>, String> {
     let packet_links = || (0u32..).zip(&net.links).filter(|(_, link)| net.is_packet_link(link));
-    let node = |name: &str| node_of(names, name);
+    let node = |name: &str| node_of(net, names, name);
     let links: Vec<u32> = match part {
+        FailingPart::All => packet_links().map(|(i, _)| i).collect(),
         FailingPart::Node(name) => {
             let node = node(name)?;
             packet_links().filter(|(_, l)| l.a == node || l.b == node).map(|(i, _)| i).collect()
@@ -307,9 +308,11 @@ fn switched(net: &Network, links: Vec<u32>) -> Result<Vec<u32>, String> {
     }
 }
 
-/// Index of the node with this name. The error names similar ones.
-fn node_of(names: &[String], name: &str) -> Result<u32, String> {
-    if let Some(node) = names.iter().position(|known| known == name) {
+/// Index of the node with this name, or with this id. The error names similar ones.
+pub(super) fn node_of(net: &Network, names: &[String], name: &str) -> Result<u32, String> {
+    let by_name = || names.iter().position(|known| known == name);
+    let by_id = || net.nodes.binary_search_by_key(&name.parse().ok()?, |node| node.id).ok();
+    if let Some(node) = by_name().or_else(by_id) {
         return Ok(node as u32);
     }
     let mut kinds: HashMap<&str, (usize, &str, &str)> = HashMap::new();
@@ -332,7 +335,7 @@ fn node_of(names: &[String], name: &str) -> Result<u32, String> {
 /// Says for a message what the first of two nodes is linked to.
 fn neighbours(net: &Network, names: &[String], part: &FailingPart) -> String {
     let FailingPart::Links { a, .. } = part else { return String::new() };
-    let Ok(node) = node_of(names, a) else { return String::new() };
+    let Ok(node) = node_of(net, names, a) else { return String::new() };
     let packet_links = net.links.iter().filter(|l| net.is_packet_link(l));
     let others = packet_links.filter_map(|l| match (l.a == node, l.b == node) {
         (true, _) => Some(l.b),
@@ -373,6 +376,9 @@ mod tests {
         assert_eq!(links(FailingPart::Node("host3".into()), (1, 0)), Ok(vec![3]));
         assert_eq!(between("switch4", "switch6", None), Ok(vec![4, 5]));
         assert_eq!(between("switch6", "switch4", Some(2)), Ok(vec![5]));
+        assert_eq!(between("6", "4", None), Ok(vec![4, 5]), "ids of the file");
+        assert_eq!(links(FailingPart::All, (1, 0)), Ok((0..9).collect()));
+        assert!(between("4", "8", None).unwrap_err().starts_with("no node is called `8`"));
         assert_eq!(between("switch4", "switch6", Some(3)), Err("there are 2 links between these nodes".into()));
         assert!(
             between("switch4", "switch5", None)
