@@ -88,7 +88,9 @@ pub fn plural(noun: &str) -> String {
     match noun {
         _ if noun.ends_with("axis") => format!("{}es", &noun[..noun.len() - 2]),
         _ if noun.ends_with("entry") => format!("{}ies", &noun[..noun.len() - 1]),
-        _ if noun.ends_with('x') || noun.ends_with("sh") || noun.ends_with("ss") => format!("{noun}es"),
+        _ if noun.ends_with('x') || noun.ends_with("ch") || noun.ends_with("sh") || noun.ends_with("ss") => {
+            format!("{noun}es")
+        }
         _ => format!("{noun}s"),
     }
 }

@@ -48,6 +48,7 @@ fn a_deadlock_of_pauses_names_its_cycle_and_the_rest_goes_on() {
     }
     assert!(error.contains("back to switch4->switch5"), "{error}");
     assert!(error.contains("4 of 4 flows cannot finish") && error.contains("transport.pfc = false"), "{error}");
+    assert!(error.contains("a link between each two switches"), "a ring has no up and down: {error}");
     // The one that ended well has its flows, the other none.
     assert_eq!(folder.column("o/flows.csv", "exp_id"), ["1"; 4]);
     assert!(folder.column("o/flows.csv", "fct_ns").iter().all(|f| !f.is_empty()));

@@ -3,6 +3,7 @@
 //! Layer: cli. Networks come from a sweep file, a topology file, or keys alone.
 
 mod check;
+mod circuits;
 mod export;
 mod facts;
 mod show;

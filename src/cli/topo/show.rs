@@ -7,6 +7,7 @@ use serde_json::json;
 
 use hyperfold_base::units::counted;
 
+use super::circuits;
 use super::facts::{Facts, PAYLOAD};
 use super::source::{FoundNetwork, FoundNetworks, NetworkSource};
 use crate::cli::exit::{CliError, Exit};
@@ -109,6 +110,7 @@ fn one(found: &FoundNetwork, facts: &Facts) -> Vec<String> {
         let ends = if class.to_host { "to hosts" } else { "between switches" };
         lines.push(format!("            {} {ends}, {}, {}", count(*n as u64), rate(class.bps), time(class.delay_ps)));
     }
+    lines.extend(circuits::lines(found));
     lines.push(format!("distance    {} links at most, {:.2} on average", d.diameter, d.mean));
     if d.unreached_pairs > 0 {
         lines.push(format!("            {} pairs of NICs have no path", count(d.unreached_pairs)));
@@ -186,7 +188,7 @@ fn as_json(axes: &[String], found: &FoundNetwork, facts: &Facts) -> String {
         .collect();
     json!({
         "exp_id": found.exp_id, "axes": values, "kind": found.kind(), "gpus": facts.gpus, "servers": facts.servers, "nics": facts.hosts,
-        "switches": switches, "chips": chips, "links": links, "diameter_links": d.diameter, "mean_links": d.mean, "unreached_pairs": d.unreached_pairs,
+        "switches": switches, "chips": chips, "links": links, "circuits": circuits::as_json(found), "diameter_links": d.diameter, "mean_links": d.mean, "unreached_pairs": d.unreached_pairs,
         "min_paths": d.min_paths, "max_paths": d.max_paths, "mean_paths": d.mean_paths, "rtt_ps": facts.rtt_ps,
         "bisection_bps": facts.bisection_bps, "half_bps": facts.half_bps,
         "cost_usd": found.bill.cost_cents as f64 / 100.0, "power_kw": found.bill.power_mw as f64 / 1e6,

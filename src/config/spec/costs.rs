@@ -18,6 +18,8 @@ pub struct CostKeys {
     pub switch: (Option<f64>, Option<f64>),
     /// Price and power of a link with both ends and the cable.
     pub link: (Option<f64>, Option<f64>),
+    /// Price and power of a port of an optical circuit switch.
+    pub circuit_port: (Option<f64>, Option<f64>),
     /// Years over which the price counts in `usd_per_mtoken`.
     pub years: f64,
     /// Value of `cost.usd_per_kwh`.
@@ -33,6 +35,7 @@ impl CostKeys {
             nic: (own(KeyId::CostNicUsd), own(KeyId::CostNicWatts)),
             switch: (own(KeyId::CostSwitchUsd), own(KeyId::CostSwitchWatts)),
             link: (own(KeyId::CostLinkUsd), own(KeyId::CostLinkWatts)),
+            circuit_port: (own(KeyId::CostCircuitPortUsd), own(KeyId::CostCircuitPortWatts)),
             years: v.float(KeyId::CostYears),
             usd_per_kwh: v.float(KeyId::CostUsdPerKwh),
         }

@@ -4,7 +4,7 @@
 
 use std::fmt::Write;
 
-use super::key::{Default, Key, KeyKind};
+use super::key::{Default, Key, KeyKind, without_links};
 use super::keys::{KEYS, SECTIONS};
 
 const HEAD: &str = "\
@@ -60,6 +60,7 @@ const SET: &[(&str, &str)] = &[
 pub fn template() -> String {
     let mut out = String::from(HEAD);
     for (section, about) in SECTIONS.iter().filter(|(section, _)| *section != "job") {
+        let about = without_links(about);
         let mut table = String::new();
         for key in KEYS.iter().filter(|k| k.name.split('.').next() == Some(section)) {
             let (parent, leaf) = key.name.rsplit_once('.').expect("every key of the table is dotted");
@@ -85,8 +86,8 @@ pub fn template() -> String {
 /// Returns a key's doc line and its choices, if it has any.
 fn remark(key: &Key) -> String {
     match key.kind {
-        KeyKind::Choice { now, .. } if now.len() > 1 => format!("{}: {}", key.doc, now.join(" | ")),
-        _ => key.doc.to_string(),
+        KeyKind::Choice { now, .. } if now.len() > 1 => format!("{}: {}", key.plain_doc(), now.join(" | ")),
+        _ => key.plain_doc(),
     }
 }
 

@@ -91,7 +91,27 @@ pub struct Key {
     pub doc: &'static str,
 }
 
+/// Text with links of Markdown, whose addresses are relative to a page in a folder of `docs`, as a terminal shows it: `[links that fail](../how-to/failing-links.md)`
+/// becomes `links that fail in docs/how-to/failing-links.md`.
+pub(super) fn without_links(text: &str) -> String {
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(middle) = rest.find("](../") {
+        let before = &rest[..middle];
+        let Some((start, length)) = before.rfind('[').zip(rest[middle..].find(')')) else { break };
+        let address = &rest[middle + "](../".len()..middle + length];
+        out.extend([&before[..start], &before[start + 1..], " in docs/", address]);
+        rest = &rest[middle + length + 1..];
+    }
+    out + rest
+}
+
 impl Key {
+    /// The description as a terminal or an editor shows it, without links of Markdown.
+    pub fn plain_doc(&self) -> String {
+        without_links(self.doc)
+    }
+
     /// Whether the key has an effect, given the values of all keys and the level of detail.
     pub fn applies(&self, values: &Values) -> bool {
         mode_reads(values, self.id) && (self.applies_when)(values)
@@ -193,7 +213,10 @@ impl Key {
                     _ => None,
                 };
                 match list.iter().map(item).collect::<Option<Vec<String>>>() {
-                    Some(items) if !items.is_empty() => self.read_text(&items.join(","), registry),
+                    Some(items) if items.is_empty() => {
+                        Err(format!("an empty list says nothing: leave the key out, which is: {}", self.default_text()))
+                    }
+                    Some(items) => self.read_text(&items.join(","), registry),
                     _ => wrong(),
                 }
             }
@@ -358,4 +381,20 @@ fn canonical_toml(value: &DeValue<'_>, out: &mut String) -> Result<(), String> {
 fn quoted(words: &[&str]) -> String {
     let q: Vec<String> = words.iter().map(|w| format!("\"{w}\"")).collect();
     q.join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn links_become_places_in_the_docs() {
+        assert_eq!(
+            without_links(
+                "[\"a b x2\"]; see [links](../how-to/failing-links.md#a) and [others](../how-to/x.md), or not"
+            ),
+            "[\"a b x2\"]; see links in docs/how-to/failing-links.md#a and others in docs/how-to/x.md, or not"
+        );
+        assert_eq!(without_links("a [list], no link"), "a [list], no link");
+    }
 }

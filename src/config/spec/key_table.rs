@@ -651,6 +651,8 @@ macro_rules! for_each_key {
             CostSwitchWatts "cost.switch_watts" PRICE, D::None("assets/costs.toml, by the rates of its ports"), |v| set(v, KeyId::CostSwitchWatts), "power of a switch";
             CostLinkUsd "cost.link_usd" PRICE, D::None("assets/costs.toml, by rate"), |v| set(v, KeyId::CostLinkUsd), "price of a link: transceivers at both ends and the fibre";
             CostLinkWatts "cost.link_watts" PRICE, D::None("assets/costs.toml, by rate"), |v| set(v, KeyId::CostLinkWatts), "power of a link's transceivers";
+            CostCircuitPortUsd "cost.circuit_port_usd" PRICE, D::None("assets/costs.toml"), |v| topology(v, "optical") && set(v, KeyId::CostCircuitPortUsd), "price of a port of an optical circuit switch; a circuit has two";
+            CostCircuitPortWatts "cost.circuit_port_watts" PRICE, D::None("assets/costs.toml"), |v| topology(v, "optical") && set(v, KeyId::CostCircuitPortWatts), "power of a port of an optical circuit switch";
             CostYears "cost.years" stepped(0.001, 1000.0, 0.001), D::Float(4.0), priced, "years over which the price counts in usd_per_mtoken and usd_per_useful_gpu_hour (our choice)";
             CostUsdPerKwh "cost.usd_per_kwh" stepped(0.0, 1000.0, 0.000_001), D::Float(0.1), priced, "price of energy in usd_per_mtoken and usd_per_useful_gpu_hour (our choice)";
         }

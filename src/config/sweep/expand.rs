@@ -472,7 +472,7 @@ impl Run<'_> {
                 self.doc.rows.iter().find(|r| r.values.iter().any(|(key, _)| *key == k)).map(|r| r.place.clone())
             });
             let place = place.unwrap_or_else(|| Place::file(self.path));
-            let (name, doc) = (k.name(&self.layers.jobs), key(k.key).doc);
+            let (name, doc) = (k.name(&self.layers.jobs), key(k.key).plain_doc());
             if self.doc.keeps_unread_axes {
                 self.notes.push(format!("{place}: the axis `{name}` has no effect with what --set has set ({doc})"));
                 continue;
@@ -527,8 +527,10 @@ impl Run<'_> {
                 continue;
             }
             let name = KeyPath { job, key: *k }.name(&self.layers.jobs);
-            self.notes
-                .push(format!("{place}: `{name}` has no effect on any experiment of this sweep ({})", key(*k).doc));
+            self.notes.push(format!(
+                "{place}: `{name}` has no effect on any experiment of this sweep ({})",
+                key(*k).plain_doc()
+            ));
         }
         Ok(())
     }

@@ -305,7 +305,7 @@ fn axis(key: &Key) -> Json {
 
 /// Describes a key: its meaning, its unit and its default.
 fn description(key: &Key) -> String {
-    let mut text = format!("{}.", key.doc);
+    let mut text = format!("{}.", key.plain_doc());
     if let Some(unit) = key.unit() {
         text += &format!(" Unit: {unit}.");
     }

@@ -1,5 +1,6 @@
 //! Explains why an experiment came to a halt with unfinished flows: which link waits for which.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use super::conserve::egress_queues;
@@ -35,10 +36,11 @@ pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
         let more = if cycle.len() > NAMED { format!(" (and {} more)", cycle.len() - NAMED) } else { String::new() };
         let _ = write!(
             out,
-            "; PFC deadlock: {}{more} -> back to {}: each link is paused until the next one drains. Break the cycle with up-down routing, a larger \
+            "; PFC deadlock: {}{more} -> back to {}: each link is paused until the next one drains. Break the cycle with {}, a larger \
              topology.buffer_mib, or transport.pfc = false; transport.pfc_watchdog = \"drop\" gives up packets instead",
             names.join(" waits for "),
-            names[0]
+            names[0],
+            other_paths(joins_leaves(t, &cycle))
         );
         return out;
     }
@@ -57,6 +59,30 @@ pub fn stuck(t: &Tables, name: &dyn Fn(LinkEndIdx) -> String) -> String {
         let _ = write!(out, "; links that are down: {}", down.join(", "));
     }
     out
+}
+
+/// Paths on which no cycle comes about. `without_tiers`: switches with hosts are linked to each other, so there is no up and down.
+fn other_paths(without_tiers: bool) -> &'static str {
+    match without_tiers {
+        true => {
+            "a link between each two switches that exchange packets, so that none cross a third one (an optical mesh has them with \
+             topology.spines of at least the number of other leaves)"
+        }
+        false => "paths that go up and then down only (routing.policy = \"file\" takes any)",
+    }
+}
+
+/// Whether a link of these joins two switches that both have hosts, as in a ring, a torus or between leaves that circuits join.
+fn joins_leaves(t: &Tables, ends: &[LinkEndIdx]) -> bool {
+    let nics = t.exps[0].nic_len;
+    let switch_of = |end: LinkEndIdx| {
+        let port = if end.is_some() { end.port(nics) } else { None };
+        port.map(|port| t.ports[port].switch_idx)
+    };
+    let leaves: BTreeSet<_> = t.nics.iter().filter_map(|nic| switch_of(nic.other_end())).collect();
+    let is_leaf = |end: LinkEndIdx| switch_of(end).is_some_and(|switch| leaves.contains(&switch));
+    let far = |end: LinkEndIdx| end.port(nics).map(|port| t.ports[port].other_end());
+    ends.iter().any(|&end| is_leaf(end) && far(end).is_some_and(is_leaf))
 }
 
 /// Says what the watchdog of pauses did until a flow gave up. Empty if it did nothing.

@@ -77,6 +77,7 @@ pub(super) struct Costs {
     pub nic: ByRate,
     pub switch: ByRate,
     pub link: ByRate,
+    pub circuit_port: ByRate,
 }
 
 impl Costs {
@@ -116,7 +117,7 @@ mod tests {
         let c = Costs::shipped();
         assert!(c.gpu.values().all(|g| !g.source.is_empty() && g.usd > 0.0 && g.watts > 0.0));
         assert!(c.server.values().all(|s| !s.source.is_empty() && s.gpus > 0));
-        assert!([&c.nic, &c.switch, &c.link].iter().all(|p| !p.source.is_empty()));
+        assert!([&c.nic, &c.switch, &c.link, &c.circuit_port].iter().all(|p| !p.source.is_empty()));
         let unknown: Vec<&String> =
             c.server.values().flat_map(|s| &s.names).filter(|n| !SERVERS.contains(&n.as_str())).collect();
         assert!(unknown.is_empty() && c.server.contains_key("default"), "{unknown:?}");

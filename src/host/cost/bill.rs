@@ -25,6 +25,8 @@ pub struct Parts {
     pub switches: Vec<f64>,
     /// Rate of each link of the network in Gbit/s.
     pub links: Vec<f64>,
+    /// Number of ports of optical circuit switches, two for each circuit.
+    pub circuit_ports: u64,
 }
 
 /// Price and power of a cluster.
@@ -70,7 +72,15 @@ pub fn parts(net: &Network, gpus: u64, nic_per_host: bool) -> Parts {
         nics: if nic_per_host { gbps_by_kind(NodeKind::Host).collect() } else { host_links },
         switches: gbps_by_kind(NodeKind::Switch).collect(),
         links,
+        circuit_ports: 0,
     }
+}
+
+/// Number of ports that circuit switches have in a network of circuits: two for each link between two switches with hosts.
+pub fn circuit_ports(net: &Network) -> u64 {
+    let tiers = net.tiers();
+    let is_leaf = |node: u32| tiers[node as usize] == 1;
+    2 * net.links.iter().filter(|link| is_leaf(link.a) && is_leaf(link.b)).count() as u64
 }
 
 /// Price and power of all parts. `gpu` and `server` are names in the asset.
@@ -101,6 +111,7 @@ pub fn bill(parts: &Parts, gpu: &str, server: Option<&str>, keys: &CostKeys) -> 
     parts.nics.iter().for_each(|&g| add(1.0, with_own(keys.nic, costs.nic.cost(g))));
     parts.switches.iter().for_each(|&g| add(1.0, with_own(keys.switch, costs.switch.cost(g))));
     parts.links.iter().for_each(|&g| add(1.0, with_own(keys.link, costs.link.cost(g))));
+    add(parts.circuit_ports as f64, with_own(keys.circuit_port, costs.circuit_port.cost(0.0)));
     Ok(Bill { cost_cents: (total.usd * 100.0).round() as u64, power_mw: (total.watts * 1e3).round() as u64 })
 }
 
@@ -114,7 +125,7 @@ pub fn usd_per_mtoken(bill: &Bill, tokens_per_s: f64, years: f64, usd_per_kwh: f
 #[cfg(test)]
 mod tests {
     use super::*;
-    use hyperfold_network::topology::{Fabric, NvLink, RailOnly, RailOptimized};
+    use hyperfold_network::topology::{CircuitPlan, Fabric, NvLink, Optical, RailOnly, RailOptimized};
 
     fn fabric() -> Fabric {
         Fabric {
@@ -146,6 +157,20 @@ mod tests {
         let b = bill(&p, "h100-sxm", None, &CostKeys::default()).unwrap();
         assert_eq!(b.cost_cents, 100 * (16 * 28_000 + 2 * 80_000 + 16 * 1_600 + 8 * 3_800 + 16 * 1_260));
         assert_eq!(b.power_mw, 1000 * (16 * 700 + 2 * 4_400 + 16 * 25 + 8 * 120 + 16 * 17));
+    }
+
+    #[test]
+    fn each_circuit_takes_two_ports_of_a_circuit_switch() {
+        let optical = Optical { hosts_per_leaf: 4, ports: 3, oversubscription: 1000, plan: CircuitPlan::Mesh };
+        let net = optical.build(&fabric()).unwrap();
+        assert_eq!(circuit_ports(&net), 4 * 3, "four leaves with three ports each");
+        let without = parts(&net, 16, true);
+        let with = Parts { circuit_ports: circuit_ports(&net), ..without.clone() };
+        let own = CostKeys { circuit_port: (Some(2.0), Some(3.0)), ..CostKeys::default() };
+        let [plain, dearer, cheaper] = [(&without, &CostKeys::default()), (&with, &CostKeys::default()), (&with, &own)]
+            .map(|(parts, keys)| bill(parts, "h100-sxm", None, keys).unwrap());
+        assert_eq!((dearer.cost_cents - plain.cost_cents, dearer.power_mw - plain.power_mw), (12 * 50_000, 12_000));
+        assert_eq!((cheaper.cost_cents - plain.cost_cents, cheaper.power_mw - plain.power_mw), (12 * 200, 36_000));
     }
 
     #[test]

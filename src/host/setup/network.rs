@@ -9,7 +9,7 @@ use crate::cost::{self, Bill};
 use hyperfold_base::units::counted;
 use hyperfold_config::spec::{self, Config, Conflict, KeyId, TopologyKind, WorkloadSection};
 use hyperfold_llm::collective::Env;
-use hyperfold_network::topology::{self, Fabric, Link, Network, Node, NodeKind, NvLink, TopologyFormat};
+use hyperfold_network::topology::{self, Fabric, FabricShape, Link, Network, Node, NodeKind, NvLink, TopologyFormat};
 
 use crate::programs::job;
 use crate::programs::training as setup;
@@ -165,7 +165,11 @@ pub(crate) fn bill(config: &Config, network: &Network) -> Result<Bill, PrepareEr
     let generated = !matches!(config.topology.kind, TopologyKind::File { .. });
     let gpus = network.ranks.len() as u64;
     let gpu = setup::gpu(&config.cluster.gpu)?;
-    Ok(cost::bill(&cost::parts(network, gpus, generated), &gpu.priced_as, config.cluster.server, &config.cost)?)
+    let mut parts = cost::parts(network, gpus, generated);
+    if matches!(&config.topology.kind, TopologyKind::Generated { shape: FabricShape::Optical(_), .. }) {
+        parts.circuit_ports = cost::circuit_ports(network);
+    }
+    Ok(cost::bill(&parts, &gpu.priced_as, config.cluster.server, &config.cost)?)
 }
 
 /// Gives every server links between its GPUs at NVLink's rate and latency, on which packets travel instead of fixed times. The links lead to a switch of the

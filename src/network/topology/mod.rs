@@ -20,9 +20,9 @@ use std::path::Path;
 
 pub use bisection::bisection_bps;
 pub use generate::{
-    BCube, CircuitPattern, CircuitPlan, Clos, Dragonfly, DragonflyPlus, Fabric, FabricShape, FatTree, GridFabric,
-    GridLinks, Optical, OversubscriptionMilli, RailOnly, RailOptimized, Rotation, SegmentPods, Segments, Sites,
-    SlimFly,
+    BCube, CircuitPattern, CircuitPlan, CircuitStep, Clos, Dragonfly, DragonflyPlus, Fabric, FabricShape, FatTree,
+    GridFabric, GridLinks, Optical, OversubscriptionMilli, RailOnly, RailOptimized, Rotation, SegmentPods, Segments,
+    Sites, SlimFly,
 };
 pub use htsim::parse_htsim;
 pub use infragraph::{parse_infragraph, to_infragraph};

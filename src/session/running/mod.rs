@@ -4,6 +4,7 @@ pub(crate) mod audits;
 pub(crate) mod axis_effects;
 pub(crate) mod candidates;
 pub(crate) mod clusters;
+pub(crate) mod dark_losses;
 pub(crate) mod devices;
 pub(crate) mod interrupt;
 pub(crate) mod jobs_alone;

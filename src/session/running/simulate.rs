@@ -24,6 +24,7 @@ use crate::records::convert::finished;
 use crate::running::audits::Audits;
 use crate::running::axis_effects::AxisEffects;
 use crate::running::clusters::{self, ClusterUpdate};
+use crate::running::dark_losses::DarkLosses;
 use crate::running::devices;
 use crate::running::jobs_alone::{AloneRuns, QueuedRuns, config_of, further_runs};
 use crate::running::search;
@@ -225,6 +226,7 @@ impl Simulator for BuiltIn {
         warnings.extend(findings.watched.warning());
         warnings.extend(findings.class_losses());
         warnings.extend(findings.lost_without_pfc.warning());
+        warnings.extend(findings.lost_in_dark.warning());
         warnings.extend(findings.resent_warning());
         warnings.extend(findings.spray_warning());
         Ok(warnings)
@@ -306,6 +308,7 @@ struct Findings<'a> {
     /// Experiments with lossy traffic classes that lost packets.
     lost_by_class: u64,
     lost_without_pfc: Losses,
+    lost_in_dark: DarkLosses,
     watched: WatchedPauses,
     /// Experiments that sent packets again, of which none was dropped, to receivers that take packets in any order.
     resent_unlost: u64,
@@ -329,6 +332,7 @@ impl<'a> Findings<'a> {
             lost_with_pfc: 0,
             lost_by_class: 0,
             lost_without_pfc: Losses::default(),
+            lost_in_dark: DarkLosses::default(),
             watched: WatchedPauses::after(known.records.len()),
             resent_unlost: 0,
             started_over: 0,
@@ -378,11 +382,12 @@ impl<'a> Findings<'a> {
         {
             self.resent_unlost += 1;
         }
-        if record.drops.is_some_and(|n| n > 0) {
+        if let Some(drops) = record.drops.filter(|n| *n > 0) {
             let config = config(self.sweep, experiment);
             match config.values.bool(spec::KeyId::Pfc) {
                 // Queues of ports are made to trim or drop what they cannot take.
                 _ if config.values.bool(spec::KeyId::PortQueue) => {}
+                _ if config.topology.changes_circuits() => self.lost_in_dark.add(record.exp_id, drops, &config),
                 // What fails or is impaired loses packets with any buffer.
                 _ if config.topology.loses_packets() || hyperfold_host::file_loses_packets(&config) => {}
                 // It gives up packets on purpose.

@@ -160,6 +160,7 @@ pub(crate) fn network_changes(
     }
     notes.extend(stays_on_port(config, other_ports.len(), flows.len()));
     notes.extend(away_together(config, net));
+    notes.extend(early_drain(config, outages));
     match config.is_flow_level() {
         true => notes.push(
             "at flow level flows on a link that has failed wait until paths avoid it or it is back; timeouts and packets that are sent again take no time"
@@ -211,6 +212,19 @@ fn away_together(config: &Config, net: &Network) -> Option<String> {
             away_ps as f64 / 1e6
         )
     })
+}
+
+/// Returns a note if something is drained for longer than there is time before it fails or goes dark.
+fn early_drain(config: &Config, outages: &[Outage]) -> Option<String> {
+    let early = |outage: &&Outage| outage.down_ps.zip(outage.drain_ps).is_some_and(|(down, drain)| drain > down);
+    let first = outages.iter().filter(early).min_by_key(|outage| outage.down_ps)?;
+    let (down_ps, drain_ps) = first.down_ps.zip(first.drain_ps)?;
+    Some(format!(
+        "{}: at {} us links go down that are drained for {} us before, which is longer than there is time: paths avoid them from the beginning",
+        named(config),
+        down_ps as f64 / 1e6,
+        drain_ps as f64 / 1e6
+    ))
 }
 
 /// Returns a note if `n` of `all` flows wait although another port of their NIC has a path.

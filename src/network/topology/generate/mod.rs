@@ -5,6 +5,7 @@
 
 mod bcube;
 mod builder;
+mod circuit_steps;
 mod clos;
 mod dragonfly;
 mod fabric;
@@ -19,6 +20,7 @@ mod sites;
 mod slim_fly;
 
 pub use bcube::BCube;
+pub use circuit_steps::CircuitStep;
 pub use clos::Clos;
 pub use dragonfly::{Dragonfly, DragonflyPlus};
 pub use fabric::{Fabric, OversubscriptionMilli};

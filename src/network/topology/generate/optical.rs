@@ -107,7 +107,7 @@ impl Circuit {
 }
 
 /// Pairs number `m` of a tournament in which each leaf meets each other one once: `n` or, if it is even, `n - 1` rounds. With an odd number one leaf rests.
-fn pairs(n: u32, m: u32) -> Vec<(u32, u32)> {
+pub(super) fn pairs(n: u32, m: u32) -> Vec<(u32, u32)> {
     let rounds = n_rounds(n);
     // One leaf stays where it is, the others move around it. With an odd number nobody is in the middle.
     let around = |place: u32| (m + place) % rounds;
@@ -118,7 +118,8 @@ fn pairs(n: u32, m: u32) -> Vec<(u32, u32)> {
     pairs
 }
 
-fn n_rounds(n: u32) -> u32 {
+/// Number of rounds of that tournament.
+pub(super) fn n_rounds(n: u32) -> u32 {
     if n.is_multiple_of(2) { n - 1 } else { n }
 }
 
@@ -166,7 +167,7 @@ impl Optical {
 
 /// Number of the pairs that circuit switch `j` of `ports` has at first. The switches are spread over all pairs by a stride that has no divisor in common with the
 /// number of them: then the pairs of two neighbouring switches together join all leaves.
-fn first_pairs(n_leaves: u32, ports: u32, j: u32) -> u32 {
+pub(super) fn first_pairs(n_leaves: u32, ports: u32, j: u32) -> u32 {
     let rounds = n_rounds(n_leaves);
     let widest = rounds / ports.clamp(1, rounds);
     let stride = (1..=widest).rev().find(|&stride| divisor(stride, rounds) == 1).unwrap_or(1);
@@ -242,7 +243,7 @@ fn rotating(n_leaves: u32, ports: u32, r: &Rotation) -> Result<BTreeMap<CircuitN
     let mut circuits: BTreeMap<CircuitName, Circuit> = BTreeMap::new();
     for j in 0..ports {
         // Changes of the circuit switches are spread over the time that each keeps its pairs.
-        let offset_ps = (u128::from(r.every_ps) * u128::from(j + 1) / u128::from(ports)) as u64;
+        let offset_ps = r.first_change_ps(ports, j);
         let mut from_ps = 0;
         for turn in 0.. {
             let next_ps = offset_ps + turn * r.every_ps;
