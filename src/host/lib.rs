@@ -44,6 +44,7 @@ pub use programs::traffic::QP_DPORT;
 pub use programs::training::TrainingSetup;
 pub use setup::error::{BuildError, JobError, PrepareError, SetupError};
 pub use setup::experiment::QueuedExperiment;
+pub use setup::links::at_beginning::failed_before_run;
 pub use setup::links::names::nodes_of_link;
 pub use setup::memory_refusal::MemoryRefusal;
 pub use setup::network::{cluster_network, file_loses_packets};

@@ -39,6 +39,27 @@ fn a_network_is_checked() {
         narrow.contains("8 of 8 switches with hosts are oversubscribed") && narrow.contains("4.00 to 1"),
         "{narrow}"
     );
+    let with_outages = |outages: &str| {
+        let outages = format!("topology.outages={outages}");
+        check(&["--set", "topology.kind=clos", "--set", &outages])
+    };
+    let cut = with_outages("host3, leaf0 spine0");
+    assert!(
+        cut.starts_with(
+            "3 fault: topology.outages takes down 2 links from the beginning: host3 leaf0, leaf0 spine0; so 254 pairs"
+        ),
+        "{cut}"
+    );
+    assert!(cut.contains("cut off are host3\n"), "{cut}");
+    let around = with_outages("leaf0 spine0");
+    assert!(
+        around.starts_with("0 remark: topology.outages takes down 1 link from the beginning")
+            && around.contains("still reach"),
+        "{around}"
+    );
+    assert!(!with_outages("host3 down 5us").contains("topology.outages"), "it is up at the beginning");
+    let wrong = with_outages("leaf99");
+    assert!(wrong.starts_with("2 ") && wrong.contains("no node is called `leaf99`"), "{wrong}");
     let rails = check(&["--set", "topology.kind=rail-only"]);
     assert!(rails.starts_with("0 remark: 14.34 k pairs of NICs have no path of packets: rails"), "{rails}");
     let spare = check(&["spare.txt"]);

@@ -7,9 +7,10 @@ use clap::Args;
 use hyperfold_base::units::counted;
 use hyperfold_config::spec::KeyId;
 use hyperfold_network::routing::Router;
-use hyperfold_network::topology::NodeKind;
+use hyperfold_network::topology::{Link, Network, NodeKind};
 
 use super::facts::Facts;
+use super::failures;
 use super::show::rate;
 use super::source::{FoundNetwork, NetworkSource};
 use crate::cli::exit::{CliError, Exit};
@@ -59,8 +60,12 @@ fn findings(found: &FoundNetwork) -> Vec<Finding> {
     let net = &found.network;
     let facts = Facts::of(found);
     let mut findings = Vec::new();
-    if facts.distances.unreached_pairs > 0 {
-        let pairs = count(facts.distances.unreached_pairs);
+    let unreached = match net.failed.is_empty() {
+        true => facts.distances.unreached_pairs,
+        false => Router::new(net).distances().unreached_pairs,
+    };
+    if unreached > 0 {
+        let pairs = count(unreached);
         let text = format!("{pairs} pairs of NICs have no path of packets");
         // Inside a server they have NVLink, and a rail-only network is meant so.
         let is_meant = found.is_rail_only();
@@ -76,8 +81,10 @@ fn findings(found: &FoundNetwork) -> Vec<Finding> {
         findings.push(Finding::Fault(format!("{n} without links, the first is {}", isolated[0])));
     }
     let names = net.names();
+    findings.extend(down_links(net, &names, facts.distances.unreached_pairs.saturating_sub(unreached)));
     let mut taken = vec![(0u64, 0u64); net.nodes.len()];
-    for link in net.links.iter().filter(|l| net.is_packet_link(l)) {
+    let works = |(i, link): &(u32, &Link)| net.is_packet_link(link) && !net.failed.contains(i);
+    for (_, link) in (0u32..).zip(&net.links).filter(works) {
         for (end, far) in [(link.a, link.b), (link.b, link.a)] {
             let is_host = net.nodes[far as usize].kind == NodeKind::Host;
             *(if is_host { &mut taken[end as usize].0 } else { &mut taken[end as usize].1 }) += link.rate_bps;
@@ -114,13 +121,36 @@ fn findings(found: &FoundNetwork) -> Vec<Finding> {
     findings
 }
 
+/// What is to be said of links that `topology.outages` takes down from the beginning. `n_cut` pairs of NICs have no path because of them.
+fn down_links(net: &Network, names: &[String], n_cut: u64) -> Option<Finding> {
+    if net.failed.is_empty() {
+        return None;
+    }
+    let down = format!(
+        "topology.outages takes down {} from the beginning: {}",
+        counted(net.failed.len(), "link"),
+        failures::links_down(net, names)
+    );
+    if n_cut == 0 {
+        return Some(Finding::Remark(format!("{down}; all NICs still reach each other as before")));
+    }
+    let cut_off = match failures::named_cut_off(net, names).as_str() {
+        "" => String::new(),
+        named => format!("; cut off are {named}"),
+    };
+    Some(Finding::Fault(format!(
+        "{down}; so {} pairs of NICs have no path, and a run fails where they exchange packets{cut_off}",
+        count(n_cut)
+    )))
+}
+
 /// A remark on a ring of ports that can wait for each other, if pause frames are sent.
 fn waiting_ring(found: &FoundNetwork, names: &[String]) -> Option<Finding> {
     if !found.config.values.bool(KeyId::Pfc) {
         return None;
     }
     let net = &found.network;
-    let ring = Router::new(net).waiting_ring()?;
+    let ring = Router::avoiding(net, &|link| net.failed.contains(&link)).waiting_ring()?;
     let port = |arc: &u32| format!("{}->{}", names[net.arc_from(*arc) as usize], names[net.arc_to(*arc) as usize]);
     let shown: Vec<String> = ring.iter().take(NAMED).map(port).collect();
     let more = match ring.len().saturating_sub(NAMED) {

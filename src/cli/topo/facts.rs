@@ -8,6 +8,7 @@ use hyperfold_config::spec::KeyId;
 use hyperfold_network::routing::{Distances, PayloadClock, Router, global_rtt_window};
 use hyperfold_network::topology::{NodeKind, bisection_bps};
 
+use super::failures::working;
 use super::source::FoundNetwork;
 
 /// Switches with the same ports.
@@ -32,7 +33,7 @@ pub struct LinkClass {
     pub delay_ps: u64,
 }
 
-/// Numbers of a network.
+/// Numbers of a network. Distances, paths, rates between halves and round trips are without the links that are down from the beginning.
 pub struct Facts {
     pub gpus: usize,
     pub servers: usize,
@@ -80,7 +81,7 @@ impl Facts {
         let rate = |first: bool| {
             hosts().filter(|(n, _)| (n.server < servers / 2) == first).map(|(_, (_, _, bps))| bps).sum::<u64>()
         };
-        let router = Router::new(net);
+        let router = Router::avoiding(net, &|link| net.failed.contains(&link));
         let cut_through = found.config.values.int(KeyId::CutThroughBytes) as u32;
         let packet = PayloadClock { cut_through, ..PayloadClock::ps(PAYLOAD) };
         Facts {
@@ -90,7 +91,7 @@ impl Facts {
             switches,
             links,
             distances: router.distances(),
-            bisection_bps: bisection_bps(net),
+            bisection_bps: if net.failed.is_empty() { bisection_bps(net) } else { bisection_bps(&working(net)) },
             half_bps: rate(true).min(rate(false)),
             rtt_ps: global_rtt_window(&router, packet).rtt_ps,
         }

@@ -6,6 +6,7 @@ mod check;
 mod circuits;
 mod export;
 mod facts;
+mod failures;
 mod show;
 mod source;
 

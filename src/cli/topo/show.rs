@@ -9,6 +9,7 @@ use hyperfold_base::units::counted;
 
 use super::circuits;
 use super::facts::{Facts, PAYLOAD};
+use super::failures;
 use super::source::{FoundNetwork, FoundNetworks, NetworkSource};
 use crate::cli::exit::{CliError, Exit};
 use crate::cli::table::{TextTable, count, time};
@@ -111,6 +112,7 @@ fn one(found: &FoundNetwork, facts: &Facts) -> Vec<String> {
         lines.push(format!("            {} {ends}, {}, {}", count(*n as u64), rate(class.bps), time(class.delay_ps)));
     }
     lines.extend(circuits::lines(found));
+    lines.extend(failures::lines(found));
     lines.push(format!("distance    {} links at most, {:.2} on average", d.diameter, d.mean));
     if d.unreached_pairs > 0 {
         lines.push(format!("            {} pairs of NICs have no path", count(d.unreached_pairs)));
@@ -188,7 +190,8 @@ fn as_json(axes: &[String], found: &FoundNetwork, facts: &Facts) -> String {
         .collect();
     json!({
         "exp_id": found.exp_id, "axes": values, "kind": found.kind(), "gpus": facts.gpus, "servers": facts.servers, "nics": facts.hosts,
-        "switches": switches, "chips": chips, "links": links, "circuits": circuits::as_json(found), "diameter_links": d.diameter, "mean_links": d.mean, "unreached_pairs": d.unreached_pairs,
+        "switches": switches, "chips": chips, "links": links, "circuits": circuits::as_json(found),
+        "links_down": found.network.failed.len(), "lossy_links": found.network.lossy_links.len(), "diameter_links": d.diameter, "mean_links": d.mean, "unreached_pairs": d.unreached_pairs,
         "min_paths": d.min_paths, "max_paths": d.max_paths, "mean_paths": d.mean_paths, "rtt_ps": facts.rtt_ps,
         "bisection_bps": facts.bisection_bps, "half_bps": facts.half_bps,
         "cost_usd": found.bill.cost_cents as f64 / 100.0, "power_kw": found.bill.power_mw as f64 / 1e6,

@@ -2,7 +2,7 @@
 //!
 //! Layer: cli.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
 use anyhow::anyhow;
@@ -12,7 +12,7 @@ use hyperfold_base::units::counted;
 use hyperfold_config::spec::{Config, KeyId, TopologyKind};
 use hyperfold_config::sweep::{self, Experiment, SetOverrides, Sweep};
 use hyperfold_host::cost::Bill;
-use hyperfold_host::{TierChip, cluster_network, tier_chips};
+use hyperfold_host::{PrepareError, TierChip, cluster_network, failed_before_run, tier_chips};
 use hyperfold_network::topology::text::load_head;
 use hyperfold_network::topology::{FabricShape, Network, TopologyFormat};
 
@@ -208,10 +208,20 @@ fn guessed(path: &Path) -> Result<FileForm, CliError> {
     })
 }
 
+/// The network as it is at the beginning, which knows the links that have failed by then.
+fn at_beginning(config: &Config, network: &Network) -> Result<Network, PrepareError> {
+    // Links are counted, and random ones drawn, among all circuits that there ever are.
+    let failed = failed_before_run(config, network)?;
+    let dark: BTreeSet<u32> = network.dark.iter().filter(|dark| dark.down_ps.is_none()).map(|dark| dark.link).collect();
+    let lit = (0..network.links.len() as u32).filter(|link| !dark.contains(link));
+    let failed = (0u32..).zip(lit).filter(|(_, link)| failed.contains(link)).map(|(place, _)| place).collect();
+    Ok(Network { failed, ..network.at_beginning().into_owned() })
+}
+
 impl FoundNetworks {
     fn build(&mut self, sweep: &Sweep, experiment: &Experiment, config: Config) {
         let built = cluster_network(&config).and_then(|(network, bill)| {
-            let network = network.at_beginning().into_owned();
+            let network = at_beginning(&config, &network)?;
             let chips = tier_chips(&config, &network)?;
             Ok((network, bill, chips))
         });
