@@ -176,6 +176,12 @@ fn switches_have_the_chips_that_hold_their_ports() {
             "64 like spine0: spectrum-4, 51.2 Tb/s, buffer 152.587 MiB"
         ]
     );
+    assert_eq!(
+        chips(&["topology.kind=rail-only", "cluster.gpus=2048", "topology.switch=by-rate"]),
+        [
+            "chips 8 like leaf0: tomahawk-6, 102.4 Tb/s, buffer 32.000 MiB, the default: that of the chip is not published"
+        ]
+    );
     // Servers that forward are no switches with a chip.
     assert_eq!(chips(&["topology.kind=bcube", "cluster.gpus=128", "topology.switch=by-rate"]).len(), 1);
     for (set, why) in [

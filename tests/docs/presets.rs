@@ -105,7 +105,8 @@ fn page() -> String {
     out.push_str("\n## Switch chips: `topology.switch`\n\n| name | Tb/s | buffer, MB | most ports | fastest port, Gb/s | source |\n|---|---|---|---|---|---|\n");
     let asset = read("assets/switches.toml");
     for chip in hyperfold_config::spec::switch_chips() {
-        let buffer_mb = number(asset[chip.name].get("buffer_mb"));
+        let published = asset[chip.name].get("buffer_mb");
+        let buffer_mb = if published.is_some() { number(published) } else { "not published".to_string() };
         let (tbps, ports, gbps) = (chip.capacity_gbps as f64 / 1e3, chip.max_ports, chip.max_port_gbps);
         let _ = writeln!(out, "| `{}` | {tbps} | {buffer_mb} | {ports} | {gbps} | {} |", chip.name, chip.source);
     }

@@ -97,13 +97,14 @@ fn one(found: &FoundNetwork, facts: &Facts) -> Vec<String> {
     }
     for (i, tier) in found.chips.iter().enumerate() {
         lines.push(format!(
-            "{:<12}{} like {}: {}, {} Tb/s, buffer {:.3} MiB",
+            "{:<12}{} like {}: {}, {} Tb/s, buffer {:.3} MiB{}",
             if i == 0 { "chips" } else { "" },
             count(tier.n_switches as u64),
             tier.first_switch,
             tier.chip.name,
             tier.chip.capacity_gbps as f64 / 1e3,
-            mib(tier.buffer_bytes)
+            mib(tier.buffer_bytes),
+            if tier.has_default_buffer() { ", the default: that of the chip is not published" } else { "" }
         ));
     }
     lines.push(format!("links       {}", count(facts.n_links() as u64)));

@@ -10,7 +10,7 @@ use super::key_id::KeyId;
 use super::schedules::ScheduleChoice;
 use super::server_links::{has_server_file, own_links};
 use super::servers::{ServerModel, find_server, gpu_of};
-use super::switches::SwitchChoice;
+use super::switches::{DEFAULT_BUFFER_MIB, SwitchChoice};
 use super::traffic_classes::has_lossy;
 use super::value::{Value, Values};
 
@@ -81,7 +81,7 @@ pub(super) fn buffer_mib(v: &Values) -> Value {
     match SwitchChoice::of(v) {
         Some(SwitchChoice::Chip(chip)) => Value::Float(chip.buffer_mib()),
         Some(SwitchChoice::ByRate) => Value::Unset,
-        None => Value::Float(32.0),
+        None => Value::Float(DEFAULT_BUFFER_MIB),
     }
 }
 pub(super) fn tier_buffer_mib(v: &Values) -> Value {

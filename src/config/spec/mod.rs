@@ -92,7 +92,7 @@ pub use sections::{
 pub use series::SeriesKeys;
 pub use servers::{SERVERS, ServerModel, find_server, gpu_of};
 pub use serving::{AdmissionChoice, BatchingChoice, Drafting, GeneratedRequests, PoolLayout, RequestSource, Serving};
-pub use switches::{SWITCHES, SwitchChip, SwitchChoice, switch_chips};
+pub use switches::{DEFAULT_BUFFER_MIB, SWITCHES, SwitchChip, SwitchChoice, switch_chips};
 pub use traffic_classes::TrafficClasses;
 pub use training::{
     CudaGraphChoice, Fp8ScalingChoice, FrameworkChoice, MemoryBudget, PrecisionChoice, RecomputeChoice,

@@ -12,6 +12,9 @@ use super::key_id::KeyId;
 use super::scale::scaled;
 use super::value::Values;
 
+/// Buffer of a switch whose chip is not known, or whose chip has no published buffer, in MiB: that of the reference's switches.
+pub const DEFAULT_BUFFER_MIB: f64 = 32.0;
+
 /// A switch chip with one packet buffer for all its ports.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -21,8 +24,8 @@ pub struct SwitchChip {
     pub name: &'static str,
     /// Sum of the rates of all ports in one direction, Gbit/s.
     pub capacity_gbps: u64,
-    /// Shared packet buffer, millions of bytes.
-    buffer_mb: u64,
+    /// Shared packet buffer, millions of bytes; `None`: it is not published.
+    buffer_mb: Option<u64>,
     /// Most ports, whatever their rate.
     pub max_ports: u64,
     /// Rate of the fastest port, Gbit/s.
@@ -32,9 +35,14 @@ pub struct SwitchChip {
 }
 
 impl SwitchChip {
+    /// Whether its buffer is published. If not, switches with it have [`DEFAULT_BUFFER_MIB`].
+    pub fn has_known_buffer(&self) -> bool {
+        self.buffer_mb.is_some()
+    }
+
     /// The buffer as `topology.buffer_mib` has it: MiB, in whole thousandths, rounded down.
     pub fn buffer_mib(&self) -> f64 {
-        ((self.buffer_mb * 1_000_000 * 1_000) >> 20) as f64 / 1_000.0
+        self.buffer_mb.map_or(DEFAULT_BUFFER_MIB, |mb| ((mb * 1_000_000 * 1_000) >> 20) as f64 / 1_000.0)
     }
 
     /// Shared packet buffer of a switch with this chip, in bytes: what `buffer_mib` says.
@@ -70,7 +78,7 @@ impl SwitchChoice {
 }
 
 /// Values of `topology.switch`. Chips stand in ascending order of capacity, those that "by-rate" prefers first.
-pub static SWITCHES: [&str; 9] = [
+pub static SWITCHES: [&str; 10] = [
     "none",
     "by-rate",
     "tomahawk-2",
@@ -80,6 +88,7 @@ pub static SWITCHES: [&str; 9] = [
     "tomahawk-4",
     "tomahawk-5",
     "spectrum-4",
+    "tomahawk-6",
 ];
 
 /// All chips, in the order of [`SWITCHES`].
@@ -123,6 +132,9 @@ mod tests {
         assert!(!chip.holds(65, 52_000 * GBPS, 800 * GBPS), "more than its capacity");
         assert!(!chip.holds(257, 257 * GBPS, GBPS), "more ports");
         assert!(!chip.holds(1, 1600 * GBPS, 1600 * GBPS), "a faster port");
+        let largest = find_switch("tomahawk-6").unwrap();
+        assert!(largest.holds(64, 102_400 * GBPS, 1600 * GBPS) && largest.holds(512, 102_400 * GBPS, 200 * GBPS));
+        assert_eq!((largest.has_known_buffer(), largest.buffer_bytes()), (false, 32 << 20));
         assert_eq!(chip.buffer_mib(), 157.356, "165 MB");
         assert_eq!(chip.buffer_bytes(), 164_999_725);
         assert_eq!(find_switch("none"), None);

@@ -122,6 +122,7 @@ pub(crate) fn routed_with(config: &Config, ranks: RanksWithTasks) -> Result<Rout
     let tier_chips = chips::tier_chips(config, &at_beginning)?;
     drop(at_beginning);
     notes.extend(chips::chosen_chips(config, &tier_chips));
+    notes.extend(chips::unpublished_buffers(&tier_chips));
     if config.cluster.nvlink_packets {
         nvlink_as_packets(&mut network, servers::links_of_mesh(config, described.as_ref()) > 1);
     }

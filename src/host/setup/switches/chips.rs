@@ -3,7 +3,7 @@
 //! Layer: host. The configuration names a chip or asks for the smallest that fits; only the network knows how many ports a switch has.
 
 use hyperfold_base::units::{BPS_PER_GBPS, counted};
-use hyperfold_config::spec::{Config, Conflict, KeyId, SwitchChip, SwitchChoice, switch_chips};
+use hyperfold_config::spec::{Config, Conflict, DEFAULT_BUFFER_MIB, KeyId, SwitchChip, SwitchChoice, switch_chips};
 use hyperfold_network::topology::{Network, NodeKind};
 use hyperfold_network::transport::TierBuffers;
 
@@ -52,6 +52,13 @@ pub struct TierChip {
     pub first_switch: String,
     /// Shared buffer of each switch, which a key may set otherwise than the chip has it.
     pub buffer_bytes: u64,
+}
+
+impl TierChip {
+    /// Whether its buffer is the default one, since neither a key nor a published figure says otherwise.
+    pub fn has_default_buffer(&self) -> bool {
+        !self.chip.has_known_buffer() && self.buffer_bytes == self.chip.buffer_bytes()
+    }
 }
 
 /// Ports of a switch that packets cross.
@@ -140,7 +147,17 @@ pub(in crate::setup) fn chosen_buffers(config: &Config, chips: &[TierChip]) -> O
 }
 
 /// Buffer in a network without switches outside servers: the default of `topology.buffer_mib`.
-const NO_SWITCH_BYTES: u64 = 32 << 20;
+const NO_SWITCH_BYTES: u64 = (DEFAULT_BUFFER_MIB as u64) << 20;
+
+/// A note on chips whose buffer nobody has published, where no key gives one.
+pub(in crate::setup) fn unpublished_buffers(chips: &[TierChip]) -> Option<String> {
+    let unknown: Vec<&TierChip> = chips.iter().filter(|tier| tier.has_default_buffer()).collect();
+    let first = unknown.first()?;
+    Some(format!(
+        "the buffer of {} is not published: {} and others like it have {DEFAULT_BUFFER_MIB} MiB, the default of topology.buffer_mib, which says otherwise",
+        first.chip.name, first.first_switch
+    ))
+}
 
 /// A note on the chips of a network whose ports have decided them.
 pub(in crate::setup) fn chosen_chips(config: &Config, chips: &[TierChip]) -> Option<String> {
