@@ -77,7 +77,7 @@ macro_rules! for_each_key {
             Rails "topology.rails" int(0, 1024), D::Int(0), |v| topology(v, "rail-optimized") || topology(v, "rail-only"),
                 "leaves a pod, or switches of a rail-only network; 0: cluster.nics_per_server";
             ServersPerPod "topology.servers_per_pod" int(0, COUNT), D::Int(0), |v| topology(v, "rail-optimized") || segments(v),
-                "servers of one pod, instead of pods, or of one segment; 0: 32, in an hpn 128, a dcn-plus 16, a spectrum-x 64";
+                "servers of one pod of a rail-optimized network, instead of pods; in an hpn, dcn-plus or spectrum-x of one segment, whatever the number of pods; 0: 32, in an hpn 128, a dcn-plus 16, a spectrum-x 64";
             Planes "topology.planes" int(0, 8), D::Int(0), |v| topology(v, "multi-plane") || topology(v, "hpn"),
                 "networks side by side, which meet at the NICs only; 0: one for each port of a NIC";
             Groups "topology.groups" int(0, COUNT), D::Int(0), dragonflies, "groups of a dragonfly; 0: as many as the GPUs need";
