@@ -1,10 +1,10 @@
 //! Why an experiment cannot be prepared: the errors of all steps from a configuration to tables.
 //!
-//! Layer: host. Error types only; the steps that return them are in `prepare`, `job`, `training` and `build`.
+//! Layer: host. Error types, and what their messages advise; the steps that return them are in `prepare`, `job`, `training` and `build`.
 
 use crate::cost::CostError;
 use hyperfold_base::isolation::Defect;
-use hyperfold_config::spec::{Conflict, KeyId};
+use hyperfold_config::spec::{Conflict, KeyId, KeyKind, key};
 use hyperfold_llm::collective::EnvError;
 use hyperfold_llm::compute::{self, Dtype};
 use hyperfold_llm::model::ModelError;
@@ -322,23 +322,23 @@ pub enum BuildError {
     },
     /// A switch's buffer is too small for its ports.
     #[error(
-        "`topology.buffer_mib` (or its tier's key): {has} bytes are too few for switch {switch}: its {ports} ports need {needs} bytes for {wants}{classes}; use at least {mib}"
+        "`topology.buffer_mib` (or its tier's key): {has} bytes are too few for {switch}: its {ports} ports need {needs} bytes for {wants}{classes}; {advice}"
     )]
     SmallBuffer {
-        /// Id of the switch.
-        switch: u32,
+        /// Name of the switch.
+        switch: String,
         /// Number of its ports.
         ports: u32,
         /// Bytes that they need.
         needs: u64,
         /// Bytes that the buffer has.
         has: u64,
-        /// Size that would do, in MiB.
-        mib: String,
         /// A description of the bytes' use.
         wants: &'static str,
         /// What traffic classes have to do with it; empty where there is one.
         classes: &'static str,
+        /// What would do.
+        advice: String,
     },
     /// A table has more rows than an index can name.
     #[error("too large for one experiment: {what} ({n}) exceed 2^32 table rows")]
@@ -348,4 +348,38 @@ pub enum BuildError {
         /// Number of rows.
         n: u64,
     },
+}
+
+/// Says what would do for a switch that needs so many bytes: a value that the key takes, or what needs less.
+pub(crate) fn larger_buffer(needs_bytes: u64, pfc: bool) -> String {
+    // Whole thousandths of a MiB, rounded up.
+    let mib = (needs_bytes as f64 * 1000.0 / f64::from(1 << 20)).ceil() / 1000.0;
+    match key(KeyId::BufferMib).kind {
+        KeyKind::Float { max, .. } if mib > max => {
+            let less = if pfc {
+                "shorter links, lower rates, transport.pfc = false"
+            } else {
+                "a lower transport.pfc_reserve_bytes"
+            };
+            format!("that is more than the {max} MiB that the key takes: {less} or fewer ports need less")
+        }
+        _ => format!("use at least {mib}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_buffer_is_proposed_that_the_key_refuses() {
+        assert_eq!(larger_buffer(1_048_577, true), "use at least 1.001");
+        assert_eq!(larger_buffer(65_536 << 20, true), "use at least 65536");
+        let refused = larger_buffer((65_536 << 20) + 1, true);
+        assert!(
+            refused.contains("the 65536 MiB that the key takes") && refused.contains("transport.pfc = false"),
+            "{refused}"
+        );
+        assert!(larger_buffer(u64::MAX, false).contains("transport.pfc_reserve_bytes"));
+    }
 }

@@ -20,7 +20,7 @@ use hyperfold_llm::workload::Flow;
 use hyperfold_network::topology::{ArcIdx, Network, NodeKind};
 use hyperfold_network::transport::{Cc, PauseWatchdog, TrafficClass, Transport, psn_range};
 
-use crate::setup::error::BuildError;
+use crate::setup::error::{BuildError, larger_buffer};
 use crate::tables::build_joined;
 use crate::tables::build_tasks;
 use crate::tables::exp_row::{header, int_rates};
@@ -356,16 +356,14 @@ fn switches(t: &mut OwnedTables, case: &PacketCase, ends: &Ends, rates: &[u32]) 
         // A switch that no packet crosses needs no buffer.
         let shares_buffer = tr.port_queue_per_100g == 0;
         if fixed > buffer && shares_buffer && !case.flows.is_empty() && !case.options.flow_level {
-            let switch = net.nodes[node as usize].id;
             return Err(BuildError::SmallBuffer {
-                switch,
+                switch: net.names()[node as usize].clone(),
                 ports: n,
                 needs: fixed,
                 has: buffer,
-                // Whole thousandths of a MiB, rounded up.
-                mib: ((fixed as f64 * 1000.0 / f64::from(1 << 20)).ceil() / 1000.0).to_string(),
                 wants: if tr.pfc { PFC_WANTS } else { "reserve" },
                 classes: if tr.classes.is_empty() { "" } else { BY_CLASS },
+                advice: larger_buffer(fixed, tr.pfc),
             });
         }
         t.switches.push(Switch {
