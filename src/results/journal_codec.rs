@@ -175,7 +175,7 @@ mod tests {
             flows: vec![flow(None), flow(Some(Ps(6)))],
             links: vec![link("a->b"), link("")],
             rtt: vec![RttRecord { flow_id: 1, sample: Ps(2), rtt: Ps(3) }],
-            rtt_means: vec![MeanRttRecord { flow_id: 1, round_trips: 4, mean: Ps(5) }],
+            rtt_means: vec![MeanRttRecord { flow_id: 1, src: Some(2), dst: Some(3), round_trips: 4, mean: Ps(5) }],
             jobs: vec![JobRecord { job: "a".into(), end: Some(Ps(4)), mfu: Some(0.5), ..JobRecord::default() }],
             shared_links: vec![SharedLinkRecord { link: "a->b".into(), job_bytes: 5, ..SharedLinkRecord::default() }],
             cluster_timeline: vec![ClusterSampleRecord {

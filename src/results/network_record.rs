@@ -115,6 +115,10 @@ record! {
     pub struct MeanRttRecord {
         /// Number of the flow; of collectives and programs the queue pair.
         pub flow_id: u32 => flow_id,
+        /// Source of the flow or queue pair, as in `flows.csv`; empty in rows of earlier builds.
+        pub src: Option<u32> => src or default,
+        /// Destination, numbered as sources are; empty in rows of earlier builds.
+        pub dst: Option<u32> => dst or default,
         /// Number of round trips: answers that arrived before the flow was done, and those that skips stand for.
         pub round_trips: u32 => round_trips,
         /// Mean of these round trips.

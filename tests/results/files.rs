@@ -83,7 +83,7 @@ fn finished(exp_id: u64) -> Finished {
         flows: vec![flow(0, Some(Ps(1_000_001))), flow(1, None)],
         links: vec![link],
         rtt: vec![RttRecord { flow_id: 0, sample: Ps(10), rtt: Ps(20_010) }],
-        rtt_means: vec![MeanRttRecord { flow_id: 0, round_trips: 2, mean: Ps(20_015) }],
+        rtt_means: vec![MeanRttRecord { flow_id: 0, src: Some(1), dst: Some(2), round_trips: 2, mean: Ps(20_015) }],
         jobs: vec![JobRecord { job: "a".into(), start: Ps(5), end: Some(Ps(1_000_005)), ..JobRecord::default() }],
         stats: StatsRecord { packet_hops_simulated: 10, batches: 1, wall_s: 0.5, ..Default::default() },
         ..Finished::default()

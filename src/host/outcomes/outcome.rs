@@ -19,6 +19,10 @@ use crate::programs::plans::planner::LongestCollective;
 pub struct MeanRoundTrip {
     /// The number that users see.
     pub flow_id: u32,
+    /// Source, numbered as that of a [`FlowOutcome`].
+    pub src: u32,
+    /// Destination, numbered as the source.
+    pub dst: u32,
     /// Number of round trips.
     pub n: u32,
     /// Their mean, in ps, rounded down.

@@ -74,9 +74,9 @@ pub(crate) fn read(
         let first = row.usize() * cap;
         rtts[first..first + (tx.rtt_n as usize).min(cap)].iter()
     };
-    let mean = |id: u32, tx: &FlowTx| {
-        let adds_up = rows.exp.sums_rtts > 0 && tx.rtt_seen > 0;
-        adds_up.then(|| MeanRoundTrip { flow_id: id, n: tx.rtt_seen, mean_ps: tx.rtt_sum / u64::from(tx.rtt_seen) })
+    let mean = |flow_id: u32, (src, dst): (u32, u32), tx: &FlowTx| {
+        let (adds_up, n) = (rows.exp.sums_rtts > 0 && tx.rtt_seen > 0, tx.rtt_seen);
+        adds_up.then(|| MeanRoundTrip { flow_id, src, dst, n, mean_ps: tx.rtt_sum / u64::from(n) })
     };
     let again = if flow_level { None } else { Some(sent_again(rows)) };
     let mut flows = Vec::with_capacity(infos.len());
@@ -87,7 +87,7 @@ pub(crate) fn read(
             FlowCarrier::Alone(row) => {
                 let tx = &rows.tx[row];
                 out.rtts.extend(samples(row, tx).map(|s| (f.id, s.at, s.rtt)));
-                out.rtt_means.extend(mean(f.id, tx));
+                out.rtt_means.extend(mean(f.id, (f.src, f.dst), tx));
                 (tx.finish != NEVER).then(|| tx.finish - tx.start)
             }
             FlowCarrier::Message(task) => {
@@ -107,10 +107,13 @@ pub(crate) fn read(
     }
     out.flows = Arc::new(flows);
     if let Some(job) = job {
-        // Messages share queue pairs, so round trips are reported per queue pair.
+        // Messages share queue pairs, so round trips are reported per queue pair. Flows beside the programs come before these, and have been added.
+        let n_plain = infos.iter().filter(|f| !matches!(f.carried, FlowCarrier::Message(_))).count();
         for (row, tx) in rows.tx.iter().enumerate() {
+            let queue_pair = (tx.flow_id as usize).checked_sub(n_plain).and_then(|qp| job.graph.qps.get(qp));
+            let Some(ends) = queue_pair else { continue };
             out.rtts.extend(samples(FlowIdx::new(row), tx).map(|s| (tx.flow_id, s.at, s.rtt)));
-            out.rtt_means.extend(mean(tx.flow_id, tx));
+            out.rtt_means.extend(mean(tx.flow_id, (ends.src, ends.dst), tx));
         }
         out.rtts.sort_unstable();
         out.rtt_means.sort_unstable();

@@ -57,7 +57,13 @@ pub(crate) fn finished(record: ExperimentRecord, ended: Ended, outputs: &Outputs
     let sample =
         |&(flow_id, at_ps, rtt_ps): &(u32, u64, u64)| RttRecord { flow_id, sample: Ps(at_ps), rtt: Ps(rtt_ps) };
     let rtt = if outputs.rtt { outcome.rtts.iter().map(sample).collect() } else { Vec::new() };
-    let mean = |m: &MeanRoundTrip| MeanRttRecord { flow_id: m.flow_id, round_trips: m.n, mean: Ps(m.mean_ps) };
+    let mean = |m: &MeanRoundTrip| MeanRttRecord {
+        flow_id: m.flow_id,
+        src: Some(m.src),
+        dst: Some(m.dst),
+        round_trips: m.n,
+        mean: Ps(m.mean_ps),
+    };
     let rtt_means = if outputs.rtt_means { outcome.rtt_means.iter().map(mean).collect() } else { Vec::new() };
     let none = Finished::without_rows(measured(record, &outcome, config), stats);
     let shared_links = if outputs.shared_links { shared_links(&outcome) } else { Vec::new() };
