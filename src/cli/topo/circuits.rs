@@ -128,8 +128,8 @@ fn shown(step: &CircuitStep) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    let who = step.circuit_switch.map_or_else(String::new, |j| format!("circuit switch {j}: "));
-    let since = match step.since_ps {
+    let name = step.circuit_switch.map_or_else(String::new, |j| format!("circuit switch {j}: "));
+    let begins = match step.since_ps {
         0 => "from the beginning".to_string(),
         since_ps => format!(
             "from {} (dark for {} and drained for {} before)",
@@ -138,5 +138,5 @@ fn shown(step: &CircuitStep) -> String {
             time(step.drain_ps)
         ),
     };
-    format!("{who}{since} {}{more}", pairs.join(", "))
+    format!("{name}{begins} {}{more}", pairs.join(", "))
 }

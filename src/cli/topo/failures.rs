@@ -70,11 +70,11 @@ fn most_reached(net: &Network, without_failed: bool) -> Vec<usize> {
     ends.dedup();
     let mut hosts_of_part: BTreeMap<u32, usize> = BTreeMap::new();
     ends.iter().for_each(|(_, part)| *hosts_of_part.entry(*part).or_default() += 1);
-    let mut most = vec![0; net.nodes.len()];
+    let mut reached = vec![0; net.nodes.len()];
     for (host, part) in ends {
-        most[host as usize] = most[host as usize].max(hosts_of_part[&part]);
+        reached[host as usize] = reached[host as usize].max(hosts_of_part[&part]);
     }
-    most
+    reached
 }
 
 /// The first node of the part that a node belongs to. It shortens the path for the next search.

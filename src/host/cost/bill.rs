@@ -164,11 +164,12 @@ mod tests {
         let optical = Optical { hosts_per_leaf: 4, ports: 3, oversubscription: 1000, plan: CircuitPlan::Mesh };
         let net = optical.build(&fabric()).unwrap();
         assert_eq!(circuit_ports(&net), 4 * 3, "four leaves with three ports each");
-        let without = parts(&net, 16, true);
-        let with = Parts { circuit_ports: circuit_ports(&net), ..without.clone() };
+        let electric = parts(&net, 16, true);
+        let optical = Parts { circuit_ports: circuit_ports(&net), ..electric.clone() };
         let own = CostKeys { circuit_port: (Some(2.0), Some(3.0)), ..CostKeys::default() };
-        let [plain, dearer, cheaper] = [(&without, &CostKeys::default()), (&with, &CostKeys::default()), (&with, &own)]
-            .map(|(parts, keys)| bill(parts, "h100-sxm", None, keys).unwrap());
+        let [plain, dearer, cheaper] =
+            [(&electric, &CostKeys::default()), (&optical, &CostKeys::default()), (&optical, &own)]
+                .map(|(parts, keys)| bill(parts, "h100-sxm", None, keys).unwrap());
         assert_eq!((dearer.cost_cents - plain.cost_cents, dearer.power_mw - plain.power_mw), (12 * 50_000, 12_000));
         assert_eq!((cheaper.cost_cents - plain.cost_cents, cheaper.power_mw - plain.power_mw), (12 * 200, 36_000));
     }
