@@ -16,8 +16,8 @@ use crate::support::program::Folder;
 const NAMES: [&str; 4] = ["cluster", "folding", "inference", "packets"];
 /// Folders whose records lack fields: the first has no `critical_rank`, `retransmissions` and `slowed_by`, the second no `packet_hops_plain`, the third neither
 /// the ends and rates of links nor slowdowns and retransmissions of flows, the fourth neither preemptions nor cached tokens of requests, the
-/// fifth no errors of latencies, the sixth no paused times, the seventh no mean round trips.
-const EARLIER: [&str; 7] = [
+/// fifth no errors of latencies, the sixth no paused times, the seventh no mean round trips, the eighth no ends of these.
+const EARLIER: [&str; 8] = [
     "earlier",
     "earlier-packets",
     "earlier-links",
@@ -25,6 +25,7 @@ const EARLIER: [&str; 7] = [
     "earlier-latency",
     "earlier-pauses",
     "earlier-round-trips",
+    "earlier-round-trip-ends",
 ];
 
 fn stored(name: &str) -> PathBuf {
@@ -71,6 +72,7 @@ fn a_journal_that_lacks_fields_gives_all_columns_that_it_had() {
     assert_eq!(folder.column("earlier-links/links.csv", "capacity_gbps")[0], "");
     assert_eq!(folder.column("earlier-pauses/links.csv", "pfc_paused_ns")[0], "");
     assert_eq!(folder.column("earlier-pauses/results.csv", "pfc_paused_max_ns"), ["", ""]);
+    assert_eq!(folder.column("earlier-round-trip-ends/rtt_means.csv", "src"), [""; 6]);
     // What it lacks is empty, and a folder without other files is read from its journal.
     assert_eq!(folder.column("earlier/results.csv", "retransmissions"), ["", ""]);
     let run = RunColumns::open(&stored("earlier")).unwrap();

@@ -109,7 +109,8 @@ pub fn lines(found: &FoundNetwork) -> Vec<String> {
         }
     }
     if !net.lossy_links.is_empty() {
-        line(format!("{} of the file lose packets (error rates)", counted(net.lossy_links.len(), "link")));
+        let loses = if net.lossy_links.len() == 1 { "loses" } else { "lose" };
+        line(format!("{} of the file {loses} packets (error rates)", counted(net.lossy_links.len(), "link")));
     }
     let later = topology.outages.iter().filter(|outage| outage.times.fails_during_run()).count();
     match later + topology.impairments.len() {

@@ -121,7 +121,7 @@ fn check_lossy(config: &Config, network: &Network) -> Result<(), PrepareError> {
     let link = &network.links[link as usize];
     let [a, b] = [link.a, link.b].map(|node| network.nodes[node as usize].id);
     let why = format!(
-        "{} of it lose packets, such as that of nodes {a} and {b}, and with fidelity.mode = \"{mode}\" there are no packets to lose; write 0 as their error rates, or fidelity.mode = \"packet\"",
+        "it has {} with an error rate, such as that of nodes {a} and {b}, and with fidelity.mode = \"{mode}\" there are no packets to lose; write 0 as error rates, or fidelity.mode = \"packet\"",
         counted(network.lossy_links.len(), "link")
     );
     Err(PrepareError::Config(Conflict { job: None, key: KeyId::TopologyPath, why }))

@@ -31,7 +31,7 @@ mod tests {
 
     #[test]
     fn shares_are_written_as_they_were_read() {
-        for text in ["0.001", "0.01", "0.25", "0.5", "0.000001", "0.123456", "0.0000000003"] {
+        for text in ["0.001", "0.01", "0.25", "0.5", "0.000001", "0.123456", "0.00000001"] {
             let share = loss_q32(text.parse().expect("a number")).expect("within range");
             assert_eq!(loss_text(share), text);
         }
