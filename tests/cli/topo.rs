@@ -230,3 +230,43 @@ fn networks_are_drawn() {
     let large = folder.run(&large);
     assert!(large.code == 2 && large.stderr.contains("too large to be drawn"), "{}", large.stderr);
 }
+
+#[test]
+fn circuits_are_shown_with_their_times() {
+    let folder = Folder::new(&[]);
+    let show = |circuits: &str| {
+        let set =
+            ["topology.kind=optical", "topology.hosts_per_leaf=8", "topology.spines=3", "cluster.gpus=64", circuits];
+        let args: Vec<&str> = set.iter().flat_map(|key| ["--set", key]).collect();
+        let ran = folder.run(&[&["topo", "show"], &args[..]].concat());
+        assert_eq!((ran.code, ran.stderr.as_str()), (0, ""), "{circuits}");
+        let (_, after) = ran.stdout.split_once("circuits    ").unwrap();
+        after.split_once("distance").unwrap().0.lines().map(|line| line.trim().to_string()).collect::<Vec<_>>()
+    };
+    assert_eq!(show("topology.circuits=mesh"), ["a mesh of 12 circuits that stay"]);
+    let rotating = show("topology.circuits=rotate every 900us dark 20us drain 100us until 20ms");
+    assert!(rotating[0].starts_with("3 circuit switches with 7 patterns each"), "{rotating:?}");
+    assert!(
+        rotating[0].contains("for 900.0 us and has its first one again after 6.300 ms; 66 changes until 20.00 ms"),
+        "{rotating:?}"
+    );
+    assert_eq!(
+        rotating[1..],
+        [
+            "circuit switch 0: from the beginning leaf0 leaf7, leaf1 leaf6, leaf2 leaf5, leaf3 leaf4",
+            "circuit switch 0: from 320.0 us (dark for 20.00 us and drained for 100.0 us before) leaf0 leaf2, leaf1 leaf7, leaf3 leaf6, leaf4 leaf5",
+            "circuit switch 0: from 1.220 ms (dark for 20.00 us and drained for 100.0 us before) leaf0 leaf4, leaf1 leaf3, leaf2 leaf7, leaf5 leaf6",
+            "circuit switch 0: from 2.120 ms (dark for 20.00 us and drained for 100.0 us before) leaf0 leaf6, leaf1 leaf5, leaf2 leaf4, leaf3 leaf7",
+            "... 3 more",
+        ]
+    );
+    let patterns = show("topology.circuits=leaf0 leaf1 x2, leaf2 leaf3, at 5ms dark 10ms, leaf0 leaf2");
+    assert_eq!(
+        patterns,
+        [
+            "2 patterns, one after the other",
+            "from the beginning leaf0 leaf1 x2, leaf2 leaf3",
+            "from 15.00 ms (dark for 10.00 ms before) leaf0 leaf2",
+        ]
+    );
+}

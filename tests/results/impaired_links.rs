@@ -331,3 +331,55 @@ fn slow_links_behind_the_next_switch_are_avoided() {
         assert!(folder.bytes("out/results.csv") == folder.bytes(&format!("{jobs}/results.csv")), "{jobs} threads");
     }
 }
+
+/// Four hosts at two leaves, which two spines join, with the error rate of one host's link.
+fn leaves_and_spines(error_rate: &str) -> String {
+    format!(
+        "8 4 8\n4 5 6 7\n0 4 100Gbps 1us 0\n1 4 100Gbps 1us 0\n2 5 100Gbps 1us {error_rate}\n3 5 100Gbps 1us 0\n\
+         4 6 100Gbps 1us 0\n4 7 100Gbps 1us 0\n5 6 100Gbps 1us 0\n5 7 100Gbps 1us 0\n"
+    )
+}
+
+/// What files of HPCC say of losses and failures is what `topology.outages` says in their place.
+#[test]
+fn error_rates_and_failures_of_files_are_those_of_the_key() {
+    let sweep = |path: &str, more: &str| {
+        format!(
+            "name = \"files\"\n[base]\ntopology.kind = \"file\"\ntopology.path = \"{path}\"\noutput = {{ flows = true, links = true }}\n\
+             workload = {{ kind = \"flows\", path = \"flows.txt\" }}\n{more}"
+        )
+    };
+    let config = "CC_MODE 1\nERROR_RATE_PER_LINK 0.0001\nLINK_DOWN 20 4 6\n";
+    let entries = "[\"2 5 loss 0.001\", \"all loss 0.0001\", \"4 6 down 2000020us\"]";
+    let folder = Folder::new(&[
+        ("lossy.txt", &leaves_and_spines("0.001")),
+        ("clean.txt", &leaves_and_spines("0")),
+        ("flows.txt", "2\n0 2 3 100 2000000 2.0\n1 3 3 100 2000000 2.0\n"),
+        ("config.txt", config),
+        ("cc.txt", "CC_MODE 1\n"),
+        ("by-files.toml", &sweep("lossy.txt", "transport.config = \"config.txt\"\n")),
+        (
+            "by-key.toml",
+            &sweep(
+                "clean.txt",
+                &format!("transport.config = \"cc.txt\"\ntopology.outages = {entries}\nrouting.reroute_us = 0\n"),
+            ),
+        ),
+    ]);
+    for name in ["by-files", "by-key"] {
+        let ran = folder.run(&["run", &format!("{name}.toml"), "--out", name, "--engine", "cpu"]);
+        assert_eq!(ran.code, 0, "{name}: {}", ran.stderr);
+        assert_eq!(ran.stderr.contains("down at 2.00002 s"), name == "by-files", "{}", ran.stderr);
+    }
+    for file in ["flows.csv", "links.csv"] {
+        assert_eq!(folder.bytes(&format!("by-files/{file}")), folder.bytes(&format!("by-key/{file}")), "{file}");
+    }
+    let links = folder.column("by-files/links.csv", "link");
+    let drops = folder.column("by-files/links.csv", "drops");
+    let down =
+        links.iter().zip(&drops).filter(|(link, _)| ["switch4->switch6", "switch6->switch4"].contains(&link.as_str()));
+    let lost = drops.iter().map(|n| n.parse::<u64>().unwrap()).sum::<u64>();
+    assert!(lost > 0 && down.count() == 2, "{links:?} {drops:?}");
+    let refused = folder.run(&["plan", "by-files.toml", "--set", "fidelity.mode=flow", "--set", "topology.outages="]);
+    assert!(refused.code == 2 && refused.stderr.contains("1 link with an error rate"), "{}", refused.stderr);
+}

@@ -99,7 +99,7 @@ pub fn lines(found: &FoundNetwork) -> Vec<String> {
     lines
 }
 
-/// The same as JSON; null if the network has no circuits.
+/// Circuits of a network as JSON; null if it has none.
 pub fn as_json(found: &FoundNetwork) -> serde_json::Value {
     let Some(schedule) = Schedule::of(found) else { return serde_json::Value::Null };
     let steps: Vec<_> = schedule
@@ -131,12 +131,13 @@ fn shown(step: &CircuitStep) -> String {
     let name = step.circuit_switch.map_or_else(String::new, |j| format!("circuit switch {j}: "));
     let begins = match step.since_ps {
         0 => "from the beginning".to_string(),
-        since_ps => format!(
-            "from {} (dark for {} and drained for {} before)",
-            time(since_ps + step.dark_ps),
-            time(step.dark_ps),
-            time(step.drain_ps)
-        ),
+        since_ps => {
+            let drained = match step.drain_ps {
+                0 => String::new(),
+                drain_ps => format!(" and drained for {}", time(drain_ps)),
+            };
+            format!("from {} (dark for {}{drained} before)", time(since_ps + step.dark_ps), time(step.dark_ps))
+        }
     };
     format!("{name}{begins} {}{more}", pairs.join(", "))
 }
