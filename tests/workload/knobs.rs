@@ -276,6 +276,7 @@ const KNOBS: &[Knob] = &[
     ("workload.algorithm", "all-reduce", &["workload.algorithm=ring"], "hierarchical"),
     ("workload.algorithm", "all-reduce", &["workload.algorithm=ring"], "nvls"),
     ("workload.algorithm", "all-reduce", &["workload.algorithm=nvls"], "in-network"),
+    ("workload.algorithm", "large", &["workload.algorithm=in-network"], "collnet-chain"),
     (
         "workload.algorithm",
         "dense",

@@ -87,8 +87,46 @@ fn nvswitches_spread_what_they_summed() {
 }
 
 #[test]
+fn chains_hand_their_sums_to_the_switches_of_their_heads() {
+    let (folder, _) = ran("", &["--set", "workload.algorithm=collnet-chain", "--set", "cluster.nvlink=packet"]);
+    let links = carried(&folder);
+    let quarter = f64::from(32 << 20) / 4.0;
+    let is_about = |bytes: f64, quarters: f64| (1.0..1.12).contains(&(bytes / quarter / quarters));
+    // The switch inside a server is called a leaf, too.
+    let mut sent: Vec<f64> = links
+        .iter()
+        .filter(|(name, bytes)| name.starts_with("host") && *bytes > 0.0)
+        .map(|(_, bytes)| *bytes)
+        .collect();
+    sent.sort_by(f64::total_cmp);
+    // Every GPU is the head of one chain, with a quarter of the data. Three chains lead through it or end at it in each direction.
+    let (nics, inside) = sent.split_at(16);
+    assert!(nics.iter().all(|&bytes| is_about(bytes, 1.0)), "{sent:?}");
+    assert!(inside.len() == 16 && inside.iter().all(|&bytes| is_about(bytes, 6.0)), "{sent:?}");
+    // 8 MiB at 400 Gb/s, once. NVLink is faster.
+    let us = time_us(&folder);
+    assert!((168.0..230.0).contains(&us), "{us} us");
+}
+
+#[test]
+fn chains_are_of_all_reduces_across_servers() {
+    let keys = |more: &[&'static str]| [&["--set", "workload.algorithm=collnet-chain"], more].concat();
+    let (_, said, code) = run_of(
+        "workload = { kind = \"collective\", op = \"all-gather\", bytes = 1000000, algorithm = \"collnet-chain\" }\n",
+        "",
+        &[],
+    );
+    assert!(code != 0 && said.contains("all-gather by collnet-chain does not exist"), "{said}");
+    let (one, _) = ran("", &keys(&["--set", "cluster.gpus=4"]));
+    assert_eq!(one.column("out/results.csv", "algorithm"), ["tree"]);
+    let named = ["--set", "workload.algorithm=auto", "--set", "workload.nccl.NCCL_ALGO=CollnetChain"];
+    let (by_name, _) = ran("", &named);
+    assert_eq!(by_name.column("out/results.csv", "algorithm"), ["collnet-chain"]);
+}
+
+#[test]
 fn a_measured_machine_takes_the_time_of_the_closed_form_when_idle() {
-    for (algorithm, gpus) in [("in-network", "16"), ("nvls", "8")] {
+    for (algorithm, gpus) in [("in-network", "16"), ("nvls", "8"), ("collnet-chain", "16")] {
         for bytes in ["1024", "1048576", "33554432"] {
             let base = ["cluster.server=dgx-h100", "cluster.nvlink=packet"];
             let bytes = format!("workload.bytes={bytes}");

@@ -437,8 +437,8 @@ macro_rules! for_each_key {
             EpGroups "workload.ep_groups" int(1, 256), D::Int(1), |v| expert_op(v) && once_a_server(v), "groups of these experts from which a token's are chosen; 1: none";
             EpTopGroups "workload.ep_top_groups" int(0, 256), D::Int(0), |v| expert_op(v) && once_a_server(v) && v.int(KeyId::EpGroups) > 1,
                 "groups that a token's experts may be in (node-limited routing); 0: all";
-            Algorithm "workload.algorithm" one_of(&["auto", "ring", "tree", "halving-doubling", "pat", "direct", "hierarchical", "nvls", "in-network"], &[]), D::Choice("auto"), nccl_collectives,
-                "how collectives are carried out; auto: what NCCL's cost model chooses; another holds for the smallest too, as NCCL_ALGO does; pat: NCCL's all-gather and reduce-scatter where each server has one GPU, in a logarithm of steps; nvls, in-network: switches inside or between servers reduce";
+            Algorithm "workload.algorithm" one_of(&["auto", "ring", "tree", "halving-doubling", "pat", "direct", "hierarchical", "nvls", "in-network", "collnet-chain"], &[]), D::Choice("auto"), nccl_collectives,
+                "how collectives are carried out; auto: what NCCL's cost model chooses; another holds for the smallest too, as NCCL_ALGO does; pat: NCCL's all-gather and reduce-scatter where each server has one GPU, in a logarithm of steps; nvls, in-network: switches inside or between servers reduce; collnet-chain: those between servers, for chains of GPUs";
             Protocol "workload.protocol" one_of(&["auto", "LL", "LL128", "Simple"], &[]), D::Choice("auto"), nccl_collectives, "NCCL's protocol; auto: what its cost model chooses";
             Channels "workload.channels" int(0, 64), D::Int(0), nccl_collectives, "channels of a collective; 0: what NCCL would use";
             ChunkKib "workload.chunk_kib" stepped(0.0, 1e6, 0.001), D::Float(0.0), nccl_collectives, "piece that a collective passes on at a time; 0: what NCCL would use";

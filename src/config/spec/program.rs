@@ -165,6 +165,8 @@ pub enum AlgorithmChoice {
     Nvls,
     /// Switches of the network reduce.
     InNetwork,
+    /// Switches of the network reduce, at the heads of chains of GPUs.
+    CollnetChain,
 }
 
 /// NCCL's protocols.
@@ -395,6 +397,7 @@ impl Communication {
                 "hierarchical" => AlgorithmChoice::Hierarchical,
                 "nvls" => AlgorithmChoice::Nvls,
                 "in-network" => AlgorithmChoice::InNetwork,
+                "collnet-chain" => AlgorithmChoice::CollnetChain,
                 _ => AlgorithmChoice::Auto,
             },
             protocol: match v.text(KeyId::Protocol) {

@@ -327,7 +327,7 @@ pub(crate) fn reduces_packets(config: &Config) -> bool {
 fn reduces(config: &Config) -> bool {
     let Some(c) = program(config).map(|p| &p.communication) else { return false };
     let named = c.nccl.get("NCCL_ALGO").is_some_and(|a| a.to_ascii_lowercase().contains("collnet"));
-    c.algorithm == spec::AlgorithmChoice::InNetwork || named
+    matches!(c.algorithm, spec::AlgorithmChoice::InNetwork | spec::AlgorithmChoice::CollnetChain) || named
 }
 
 /// Returns the path between GPUs of a server (`None`: they use the network), and the path between GPUs that share a NIC even then.

@@ -240,6 +240,16 @@ impl CommunicatorLinks {
                     + kb / self.reduced_gbps(op, algorithm)
                     + passes
             }
+            Algorithm::CollnetChain => {
+                let bytes_us = kb / self.reduced_gbps(op, algorithm);
+                // The switches between servers pass pieces on as they come, so only the hops inside servers are filled.
+                let (_, intra, _) = hop_latencies_us(algorithm, Protocol::Simple, c);
+                let hop_us = if c.ranks_per_node > 1.0 { s * intra } else { 0.0 };
+                s * latency_us(op, algorithm, Protocol::Simple, bytes, c)
+                    + bytes_us
+                    + pipeline_fill_us(hop_us, bytes_us)
+                    + passes
+            }
             _ => self.grouped_us(op, algorithm, kb) + passes,
         }
     }
@@ -306,7 +316,7 @@ impl CommunicatorLinks {
         match algorithm {
             Algorithm::Ring | Algorithm::Hierarchical => phases * (nodes - 1.0),
             Algorithm::Direct => phases,
-            Algorithm::InNetwork => 2.0,
+            Algorithm::InNetwork | Algorithm::CollnetChain => 2.0,
             _ => phases * libm::ceil(libm::log2(nodes)),
         }
     }
@@ -334,13 +344,15 @@ impl CommunicatorLinks {
         // Each GPU sends its data once to be reduced and receives its part of the sums. Then it sends that part once to be spread and receives all parts.
         let inside = match op {
             _ if k <= 1.0 => f64::MAX,
+            // A GPU is an end of one of the k chains and of another in the other direction, so it sends 2 (k - 1) / k times the data to its neighbours.
+            _ if algorithm == Algorithm::CollnetChain => self.ring * k / (2.0 * (k - 1.0)),
             CollectiveOp::AllReduce if self.context.nvls_bus > 0.0 => self.nvls * k / (k + 1.0),
             _ if self.context.nvls_bus > 0.0 => self.nvls * k / (k - 1.0),
             _ => self.ring * k / (2.0 * (k - 1.0)),
         };
         let across = match algorithm {
             _ if nodes <= 1.0 => f64::MAX,
-            Algorithm::InNetwork => self.net,
+            Algorithm::InNetwork | Algorithm::CollnetChain => self.net,
             // With two trees, each of the nodes - 1 edges carries the data once up and once down.
             _ => self.net * nodes / (2.0 * (nodes - 1.0)),
         };

@@ -114,6 +114,8 @@ pub enum Algorithm {
     Nvls,
     /// Reduction in the network's switches (CollNet, SHARP).
     InNetwork,
+    /// Reduction in the network's switches, with chains of GPUs inside servers (CollNet chain).
+    CollnetChain,
 }
 
 impl Algorithm {
@@ -129,6 +131,12 @@ impl Algorithm {
             Algorithm::Hierarchical => "hierarchical",
             Algorithm::Nvls => "nvls",
             Algorithm::InNetwork => "in-network",
+            Algorithm::CollnetChain => "collnet-chain",
         }
+    }
+
+    /// Whether switches between servers reduce.
+    pub fn reduces_in_network(self) -> bool {
+        matches!(self, Algorithm::InNetwork | Algorithm::CollnetChain)
     }
 }

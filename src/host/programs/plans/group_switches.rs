@@ -99,7 +99,7 @@ pub(crate) fn group_switches(
     let host = |m: u32| net.ranks[members[m as usize] as usize];
     let mut numbers = Numbers::default();
     let mut inside = Vec::new();
-    if nvls && places > 1 {
+    if nvls && places > 1 && algorithm != Algorithm::CollnetChain {
         for own in &servers {
             let server = net.nodes[host(own[0]) as usize].server;
             // Without packets inside servers there is no such node.
@@ -112,7 +112,7 @@ pub(crate) fn group_switches(
         }
     }
     let mut trees = Vec::new();
-    if algorithm == Algorithm::InNetwork {
+    if algorithm.reduces_in_network() {
         if servers.len() < 2 {
             return Ok(None);
         }
@@ -142,7 +142,11 @@ pub(crate) fn group_switches(
         Some(ports) => (ports.len(), ports[0].switches.len()),
         None => (1, 0),
     };
-    let transfers_inside = if places > 1 { 2 * servers.len() * (places + 1) } else { 0 };
+    let transfers_inside = match algorithm {
+        _ if places < 2 => 0,
+        Algorithm::CollnetChain => 2 * servers.len() * (places - 1),
+        _ => 2 * servers.len() * (places + 1),
+    };
     let transfers_between = 2 * (servers.len() + switches_between);
     Ok(Some(GroupSwitches {
         in_schedule: ReducingSwitches { n: numbers.nodes.len() as u32, inside, trees },

@@ -6,6 +6,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
+use crate::programs::plans::algorithms::{exists, general, has_switches, no_sum_by_switches};
 use crate::programs::plans::group_switches::{GroupSwitches, group_switches};
 use crate::programs::plans::plan_cache::{self, FitKey, FittedSchedule, PlanKey};
 use hyperfold_config::spec;
@@ -23,11 +24,12 @@ use hyperfold_network::topology::{ArcIdx, Network};
 pub(crate) struct Environments([Env; HELD.len() + 1]);
 
 /// Algorithms that NCCL_ALGO can restrict NCCL to.
-const HELD: [(Algorithm, &str); 4] = [
+const HELD: [(Algorithm, &str); 5] = [
     (Algorithm::Ring, "Ring"),
     (Algorithm::Tree, "Tree"),
     (Algorithm::Nvls, "NVLS"),
     (Algorithm::InNetwork, "CollnetDirect"),
+    (Algorithm::CollnetChain, "CollnetChain"),
 ];
 
 /// Payload of an NVLS message between servers: 1 MiB, a slice of the ring with Simple. Our choice: NCCL's own 64 and 128 KiB are for the switches inside
@@ -56,6 +58,7 @@ impl Environments {
             held(Some(HELD[1].1))?,
             held(Some(HELD[2].1))?,
             held(Some(HELD[3].1))?,
+            held(Some(HELD[4].1))?,
         ]))
     }
 
@@ -282,9 +285,16 @@ impl<'a> ClusterPlanner<'a> {
 
     fn decide(&mut self, asked: &Asked, shape: usize) -> Result<CollectivePlan, String> {
         let c = self.communication;
-        let wanted = self.wanted(asked);
-        let analytic = is_analytic(&self.communication.analytic, asked.dim);
         let placement = self.shapes[shape].1;
+        let wanted = match self.wanted(asked) {
+            wanted if has_switches(wanted) && !exists(asked.op, wanted) => {
+                return Err(no_sum_by_switches(asked.op, wanted));
+            }
+            // No switch between servers takes part, and the chain of a server is a tree.
+            Algorithm::CollnetChain if placement.nodes() == 1 => Algorithm::Tree,
+            wanted => wanted,
+        };
+        let analytic = is_analytic(&self.communication.analytic, asked.dim);
         let (system, env) = (self.system, Environments::index(wanted));
         let environment = &self.environments.0[env];
         let communicator = self
@@ -305,13 +315,6 @@ impl<'a> ClusterPlanner<'a> {
             fixed => fixed,
         };
         let inside = placement.nodes() == 1 && self.network.inside_analytic;
-        if matches!(wanted, Algorithm::Nvls | Algorithm::InNetwork) && !exists(asked.op, wanted) {
-            return Err(format!(
-                "{} by {} does not exist; switches reduce only for all-reduce, all-gather, reduce-scatter and barrier",
-                asked.op.name(),
-                wanted.name()
-            ));
-        }
         if wanted == Algorithm::Nvls && !system.nvls {
             return Err("algorithm nvls needs NVSwitches that reduce: H100 or later GPUs joined by NVSwitch; this cluster has none (cluster.gpu, cluster.server)".to_string());
         }
@@ -324,7 +327,7 @@ impl<'a> ClusterPlanner<'a> {
             false => self.group_switches(asked, algorithm, shape)?,
         };
         let in_switches = match algorithm {
-            Algorithm::InNetwork => true,
+            Algorithm::InNetwork | Algorithm::CollnetChain => true,
             Algorithm::Nvls => placement.nodes() == 1,
             _ => false,
         };
@@ -430,7 +433,7 @@ impl<'a> ClusterPlanner<'a> {
         shape: usize,
     ) -> Result<Option<GroupSwitches>, String> {
         let Some((net, _)) = self.network.switches else { return Ok(None) };
-        if !exists(asked.op, algorithm) || !matches!(algorithm, Algorithm::Nvls | Algorithm::InNetwork) {
+        if !has_switches(algorithm) || !exists(asked.op, algorithm) {
             return Ok(None);
         }
         let arcs = self.working_arcs.get_or_init(|| net.working_arcs());
@@ -474,6 +477,11 @@ impl<'a> ClusterPlanner<'a> {
         let switches = key.switches.clone();
         let nics: Vec<u32> = asked.members.iter().map(|&rank| self.network.nics[rank as usize]).collect();
         let (payload, wire) = self.network.payload_share;
+        // Pieces of all chains share a GPU's links.
+        let delays = self.network.switches.map(|(_, delays)| SwitchDelays {
+            inside_by_packets: delays.inside_by_packets && algorithm != Algorithm::CollnetChain,
+            ..delays
+        });
         let machine = IdleMachine {
             shape,
             nics: &nics,
@@ -483,7 +491,7 @@ impl<'a> ClusterPlanner<'a> {
             net_latency_ps: system.net_extra_ps,
             rendezvous_ps: c.rendezvous_ps,
             message_ps: c.start_overhead_ps + c.work_queue_latency_ps,
-            switches: switches.as_ref().zip(self.network.switches.map(|(_, delays)| delays)),
+            switches: switches.as_ref().zip(delays),
         };
         let latencies = latencies(&communicator, algorithm, choice.protocol);
         let target = communicator.cost_with_ps(asked.op, algorithm, choice.protocol, asked.bytes);
@@ -527,74 +535,5 @@ pub(crate) fn is_analytic(a: &spec::Analytic, dim: Dim) -> bool {
         Dim::Ep => a.ep,
         Dim::Cp => a.cp,
         Dim::Other => a.other,
-    }
-}
-
-/// Converts `workload.algorithm` to the type of `collective`.
-fn general(algorithm: spec::AlgorithmChoice) -> Algorithm {
-    match algorithm {
-        spec::AlgorithmChoice::Auto => Algorithm::Auto,
-        spec::AlgorithmChoice::Ring => Algorithm::Ring,
-        spec::AlgorithmChoice::Tree => Algorithm::Tree,
-        spec::AlgorithmChoice::HalvingDoubling => Algorithm::HalvingDoubling,
-        spec::AlgorithmChoice::Pat => Algorithm::Pat,
-        spec::AlgorithmChoice::Direct => Algorithm::Direct,
-        spec::AlgorithmChoice::Hierarchical => Algorithm::Hierarchical,
-        spec::AlgorithmChoice::Nvls => Algorithm::Nvls,
-        spec::AlgorithmChoice::InNetwork => Algorithm::InNetwork,
-    }
-}
-
-/// Whether an operation can be carried out by an algorithm.
-fn exists(op: CollectiveOp, algorithm: Algorithm) -> bool {
-    match algorithm {
-        Algorithm::Auto | Algorithm::Direct | Algorithm::Hierarchical => true,
-        Algorithm::Ring => !op.is_all_to_all(),
-        Algorithm::Tree => matches!(
-            op,
-            CollectiveOp::AllReduce | CollectiveOp::Barrier | CollectiveOp::Broadcast | CollectiveOp::Reduce
-        ),
-        Algorithm::Pat => matches!(op, CollectiveOp::AllGather | CollectiveOp::ReduceScatter),
-        Algorithm::HalvingDoubling | Algorithm::Nvls | Algorithm::InNetwork => {
-            matches!(
-                op,
-                CollectiveOp::AllReduce | CollectiveOp::Barrier | CollectiveOp::AllGather | CollectiveOp::ReduceScatter
-            )
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn what_exists_is_what_can_be_built() {
-        let shape = Shape::servers(2, 2);
-        let ops = [
-            CollectiveOp::AllReduce,
-            CollectiveOp::AllGather,
-            CollectiveOp::ReduceScatter,
-            CollectiveOp::AllToAll,
-            CollectiveOp::Broadcast,
-            CollectiveOp::Reduce,
-            CollectiveOp::Barrier,
-        ];
-        for op in ops {
-            for a in [
-                Algorithm::Ring,
-                Algorithm::Tree,
-                Algorithm::HalvingDoubling,
-                Algorithm::Pat,
-                Algorithm::Direct,
-                Algorithm::Hierarchical,
-            ] {
-                assert_eq!(
-                    build(op, a, 4096, &shape, &ScheduleOptions::default()).is_ok(),
-                    exists(op, a),
-                    "{op:?} by {a:?}"
-                );
-            }
-        }
     }
 }

@@ -1,6 +1,6 @@
 //! Builds schedules: the transfers that an algorithm makes of a collective, byte for byte.
 //!
-//! Layer: collective. It knows where members are (server, place in it), not how they are linked. NVLS and in-network reduction have schedules where
+//! Layer: collective. It knows where members are (server, place in it), not how they are linked. NVLS and reduction in the network have schedules where
 //! the caller names the switches that reduce, else a cost alone. When a transfer may be sent follows from the data alone: a piece waits for every delivery that its bytes depend on
 //! ([`writer`]), so chunks pipeline without further rules.
 
@@ -36,7 +36,7 @@ use writer::ScheduleWriter;
 pub const fn known(op: CollectiveOp) -> &'static str {
     match op {
         CollectiveOp::AllReduce | CollectiveOp::Barrier => {
-            "ring, tree, halving-doubling, direct, hierarchical, nvls, in-network"
+            "ring, tree, halving-doubling, direct, hierarchical, nvls, in-network, collnet-chain"
         }
         CollectiveOp::AllGather | CollectiveOp::ReduceScatter => {
             "ring, halving-doubling, pat, direct, hierarchical, nvls, in-network"
@@ -73,7 +73,7 @@ fn write(
     let n = shape.n();
     match algorithm {
         Algorithm::Auto => return Err(ScheduleError::Unchosen),
-        Algorithm::Nvls | Algorithm::InNetwork if options.switches.is_none() => {
+        Algorithm::Nvls | Algorithm::InNetwork | Algorithm::CollnetChain if options.switches.is_none() => {
             return Err(ScheduleError::Analytic { algorithm });
         }
         _ => {}
@@ -117,6 +117,10 @@ fn write(
         ) => {
             let switches = options.switches.ok_or(ScheduleError::Analytic { algorithm })?;
             switches::write(&mut w, op, bytes, shape, channels, switches)?
+        }
+        (CollectiveOp::AllReduce, Algorithm::CollnetChain) => {
+            let switches = options.switches.ok_or(ScheduleError::Analytic { algorithm })?;
+            switches::write_chains(&mut w, bytes, shape, switches)?
         }
         (
             CollectiveOp::AllReduce

@@ -67,6 +67,45 @@ pub(super) fn write(
     Ok(())
 }
 
+/// Writes an all-reduce by chains: the GPUs of a server sum along a chain, whose head hands the sum to its tree, and the result comes back the same way.
+///
+/// Each tree has a chain of its own, with the tree's part of the data. Its head is the GPU of the tree's place, so that heads are spread over the NICs.
+///
+/// # Errors
+/// Servers have members in different places.
+pub(super) fn write_chains(
+    w: &mut ScheduleWriter,
+    bytes: u64,
+    shape: &Shape,
+    switches: &ReducingSwitches,
+) -> Result<(), ScheduleError> {
+    let op = CollectiveOp::AllReduce;
+    let r = Reduction { grid: ServerGrid::new(op, shape)?, n: shape.n(), channels: 1, switches };
+    let whole = Range { start: 0, end: bytes };
+    for place in 0..r.grid.places {
+        let of_place = span(whole, place as u64, r.grid.places as u64);
+        for (c, tree, part) in r.trees(place) {
+            let range = part(of_place);
+            let chains = r.grid.servers.iter().map(|members| chain_from(members, place));
+            for chain in chains.clone() {
+                ring::chain_up(w, &chain, c, range);
+            }
+            r.climb(w, place, c, tree, range);
+            r.descend(w, place, (c, tree), range, &[], &|_| true);
+            for chain in chains {
+                ring::chain_down(w, &chain, c, range);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The members of a server as a chain that begins at `place`.
+fn chain_from(members: &[u32], place: usize) -> Vec<u32> {
+    let (before, from_head) = members.split_at(place);
+    [from_head, before].concat()
+}
+
 /// Channel inside servers of what is summed.
 const SUMMED: u16 = 0;
 /// Channel inside servers of what is spread. It has connections of its own, so that it does not queue behind data that are still to be summed.

@@ -405,6 +405,45 @@ fn every_member_ends_with_the_right_data_where_switches_reduce() {
 }
 
 #[test]
+fn every_member_ends_with_the_sum_where_chains_lead_to_switches() {
+    for (servers, per_server) in [(2, 1), (3, 1), (4, 2), (5, 3), (2, 4), (3, 8)] {
+        let shape = Shape::servers(servers, per_server);
+        for (ports, depth) in [(1, 0), (2, 1), (1, 2)] {
+            let switches = switches(&shape, false, ports, depth);
+            for op in [CollectiveOp::AllReduce, CollectiveOp::Barrier] {
+                for (bytes, chunk_bytes) in [(1, 0), (7, 0), (1001, 64), (4099, 200)] {
+                    let options =
+                        ScheduleOptions { chunk_bytes, switches: Some(&switches), ..ScheduleOptions::default() };
+                    prove(op, Algorithm::CollnetChain, bytes, &shape, &options);
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn chains_meet_their_switches_at_heads_of_all_places() {
+    let (shape, bytes) = (Shape::servers(4, 4), 4 << 20);
+    let switches = switches(&shape, false, 1, 0);
+    let options = ScheduleOptions { chunk_bytes: 1 << 16, switches: Some(&switches), ..ScheduleOptions::default() };
+    let schedule = build(CollectiveOp::AllReduce, Algorithm::CollnetChain, bytes, &shape, &options).unwrap();
+    let part = bytes / 4;
+    let sent = |from: u32, is_right: &dyn Fn(u32) -> bool| -> u64 {
+        schedule.transfers.iter().filter(|t| t.from == from && is_right(t.to)).map(|t| t.bytes).sum()
+    };
+    for m in 0..16 {
+        let (server, place) = (m / 4 * 4, m % 4);
+        // Three of four chains lead over each link between neighbours, up and down. The fourth chain ends there.
+        let (up, down) = (server + (place + 3) % 4, server + (place + 1) % 4);
+        assert_eq!((sent(m, &|to| to == up), sent(m, &|to| to == down)), (3 * part, 3 * part), "member {m}");
+        assert_eq!(sent(m, &|to| to >= 16), part, "member {m} to its switch");
+        assert_eq!(sent(m, &|_| true), 7 * part, "member {m} sends to nobody else");
+    }
+    let gather = build(CollectiveOp::AllGather, Algorithm::CollnetChain, bytes, &shape, &options).unwrap_err();
+    assert!(gather.to_string().contains("all-gather by collnet-chain does not exist"), "{gather}");
+}
+
+#[test]
 fn switches_carry_what_the_papers_say() {
     // Eight GPUs of one server: each sends its data once to be summed and an eighth once to be spread, and receives as much.
     let bytes = 8 << 20;

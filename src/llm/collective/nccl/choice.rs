@@ -24,8 +24,8 @@ pub struct Choice {
 }
 
 /// Candidates in NCCL's order. The first of equal ones wins.
-const CANDIDATES: [Algorithm; 5] =
-    [Algorithm::Tree, Algorithm::Ring, Algorithm::InNetwork, Algorithm::Nvls, Algorithm::Pat];
+const CANDIDATES: [Algorithm; 6] =
+    [Algorithm::Tree, Algorithm::Ring, Algorithm::InNetwork, Algorithm::CollnetChain, Algorithm::Nvls, Algorithm::Pat];
 
 /// NCCL's choice for the operations that its model knows. All-to-all is not among them, since NCCL does it by direct sends. If the environment leaves no
 /// option, the ring remains, as in NCCL.
@@ -86,6 +86,7 @@ fn channels_for(algorithm: Algorithm, protocol: Protocol, bytes: u64, c: &Contex
     let (threads, threshold) = match protocol {
         Protocol::Ll => (t.ll_max, t.threshold_ll * if algorithm == Algorithm::Ring { c.ranks as u64 } else { 1 }),
         Protocol::Ll128 => (t.ll128_max, t.threshold_ll128),
+        Protocol::Simple if algorithm == Algorithm::CollnetChain => (t.simple_max, t.threshold_collnet_chain),
         Protocol::Simple => (t.simple_max, t.threshold_simple),
     };
     let max_channels = if algorithm == Algorithm::Nvls { c.nvls_channels } else { c.channels };
@@ -107,6 +108,7 @@ fn chunk_bytes(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &C
     match (algorithm, op) {
         (Algorithm::Nvls, _) if c.nodes >= 4.0 => b.nvls_tree_max_chunk_4nodes,
         (Algorithm::Nvls, _) => b.nvls_chunk,
+        (Algorithm::CollnetChain, _) => step.min(b.collnet_chain_chunk),
         (Algorithm::Ring, CollectiveOp::Broadcast | CollectiveOp::Reduce) => step * b.broadcast_reduce_chunk_steps,
         (Algorithm::Ring, _) if protocol == Protocol::Simple => step * b.ring_simple_slice_steps,
         _ => step,
@@ -131,6 +133,14 @@ fn pipelined(
             let steps = 1.0 + servers as f64 + 0.1 * c.ranks_per_node;
             for (factor, min_bytes) in [(64.0, 131_072), (16.0, 32_768)] {
                 while ((bytes / (n_channels * chunk)) as f64) < steps * factor / c.ranks_per_node && chunk > min_bytes {
+                    chunk /= 2;
+                }
+            }
+        }
+        Algorithm::CollnetChain => {
+            let depth = c.ranks_per_node as u64;
+            for (chunks, min_bytes) in [(64, 131_072), (8, 65_536), (1, 32_768)] {
+                while bytes / (n_channels * chunk) < depth * chunks && chunk > min_bytes {
                     chunk /= 2;
                 }
             }

@@ -93,7 +93,7 @@ const ALGORITHMS: [(&str, Algorithm); 7] = [
     ("tree", Algorithm::Tree),
     ("ring", Algorithm::Ring),
     ("collnetdirect", Algorithm::InNetwork),
-    ("collnetchain", Algorithm::InNetwork),
+    ("collnetchain", Algorithm::CollnetChain),
     ("nvls", Algorithm::Nvls),
     ("nvlstree", Algorithm::Nvls),
     ("pat", Algorithm::Pat),

@@ -59,6 +59,9 @@ fn counted_gbps(system: &CollectiveSystem, members: u32) -> f64 {
 /// bandwidth.
 const MAX_RINGS: f64 = 16.0;
 
+/// Largest number of GPUs of a server for which NCCL offers CollNet chains (`NCCL_MAX_DIRECT_ARITY + 1`).
+const MAX_CHAIN_RANKS: f64 = 8.0;
+
 /// The largest sum of equal channels that fit the GPUs' links and, with a network, the NICs: (channels, speed in GB/s). Of equal sums, the one with faster
 /// channels wins.
 fn best(speeds: &[f64], gpu: f64, nics: Option<(f64, f64)>) -> (u32, f64) {
@@ -149,6 +152,7 @@ fn row(latencies: &Latencies, algorithm: Algorithm, nodes: f64) -> [f64; 3] {
     match algorithm {
         Algorithm::Tree => latencies.tree,
         Algorithm::InNetwork => latencies.collnet_direct,
+        Algorithm::CollnetChain => latencies.collnet_chain,
         Algorithm::Nvls if nodes > 1.0 => latencies.nvls_tree,
         Algorithm::Nvls => latencies.nvls,
         Algorithm::HalvingDoubling | Algorithm::Pat => latencies.pat,
@@ -182,7 +186,7 @@ pub(in crate::collective) fn uncorrected_gbps(
     } else {
         2
     };
-    let bus = if nodes <= 2.0 || algorithm == Algorithm::InNetwork {
+    let bus = if nodes <= 2.0 || algorithm.reduces_in_network() {
         c.intra_bus.min(if nodes > 1.0 { c.inter_bus } else { f64::MAX })
     } else {
         c.inter_bus
@@ -232,6 +236,11 @@ pub(in crate::collective) fn uncorrected_gbps(
         Algorithm::InNetwork if simple_only && c.in_network && op == CollectiveOp::AllReduce => {
             bus * if c.arch >= Arch::Hopper { f.collnet_direct_sm90 } else { 1.0 }
         }
+        Algorithm::CollnetChain
+            if simple_only && c.in_network && op == CollectiveOp::AllReduce && c.ranks_per_node <= MAX_CHAIN_RANKS =>
+        {
+            bus
+        }
         Algorithm::Nvls if simple_only && c.nvls_bus > 0.0 => {
             let heads = c.ranks_per_node;
             let inside = c.nvls_bus * t.nvls_efficiency.for_arch(c.arch) * (heads - 1.0) / heads;
@@ -267,7 +276,7 @@ pub(in crate::collective) fn hop_latencies_us(
     let inside = if c.inside == ServerInterconnect::Pcie { &t.hw_latency_us.pci } else { &t.hw_latency_us.nvlink };
     let intra = row(inside, algorithm, c.nodes)[p];
     let net = &t.hw_latency_us.net;
-    let inter = if c.ranks_per_node <= 1.0 && algorithm == Algorithm::Ring {
+    let inter = if c.ranks_per_node <= 1.0 && matches!(algorithm, Algorithm::Ring | Algorithm::CollnetChain) {
         net.tree[p]
     } else {
         row(net, algorithm, c.nodes)[p]
@@ -300,6 +309,8 @@ fn latency(op: CollectiveOp, algorithm: Algorithm, protocol: Protocol, c: &Conte
         Algorithm::InNetwork => {
             base + 2.0 * (intra + t.factors.collnet_direct_arity_us * (c.ranks_per_node - 1.0)) + inter
         }
+        // Up the chain and down again, and once through the switches.
+        Algorithm::CollnetChain => base + 2.0 * (c.ranks / c.nodes - 1.0) * intra + inter,
         Algorithm::Nvls => base + intra + if across { 2.0 * libm::log2(c.nodes) * inter } else { 0.0 },
         _ => {
             base + libm::log2(c.nodes) * inter / t.factors.pat_log_divisor + t.factors.pat_linear_us_per_rank * c.ranks

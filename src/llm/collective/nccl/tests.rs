@@ -6,13 +6,13 @@ use super::*;
 use crate::collective::choose;
 use crate::collective::server::Server;
 use crate::collective::system::MemberPlacement;
-use crate::collective::{Algorithm, CollectiveOp};
+use crate::collective::{Algorithm, CollectiveOp, CollectiveSystem};
 
 fn env(pairs: &[(&str, &str)]) -> Result<Env, EnvError> {
     Env::parse(&pairs.iter().map(|(k, v)| (k.to_string(), v.to_string())).collect::<BTreeMap<_, _>>())
 }
 
-fn h100() -> crate::collective::CollectiveSystem {
+fn h100() -> CollectiveSystem {
     Server::preset("dgx-h100").unwrap().system(false)
 }
 
@@ -45,7 +45,7 @@ fn latencies_of_two_nodes_as_a_log_of_nccl_shows_them() {
 #[test]
 fn graphs_as_logs_show_them() {
     let a100 = Server::preset("dgx-a100").unwrap().system(false);
-    let context = |system: &crate::collective::CollectiveSystem, nodes: u32| {
+    let context = |system: &CollectiveSystem, nodes: u32| {
         Context::new(system, &MemberPlacement::alone(8 * nodes, 8), &Env::default())
     };
     assert_eq!((context(&a100, 1).intra_bus, context(&a100, 1).channels), (240.0, 24));
@@ -69,9 +69,14 @@ fn nobody_is_cheaper_than_the_choice() {
                 CollectiveOp::Reduce,
             ] {
                 let choice = choose_collective(op, bytes, &context, &Env::default());
-                for algorithm in
-                    [Algorithm::Ring, Algorithm::Tree, Algorithm::Nvls, Algorithm::Pat, Algorithm::InNetwork]
-                {
+                for algorithm in [
+                    Algorithm::Ring,
+                    Algorithm::Tree,
+                    Algorithm::Nvls,
+                    Algorithm::Pat,
+                    Algorithm::InNetwork,
+                    Algorithm::CollnetChain,
+                ] {
                     for protocol in Protocol::ALL {
                         let us = predict_us(op, algorithm, protocol, bytes, &context).unwrap_or(f64::MAX);
                         assert!(
@@ -106,6 +111,44 @@ fn the_environment_overrides_the_choice() {
     assert_eq!(pick(&[], CollectiveOp::AllToAll).algorithm, Algorithm::Hierarchical);
     assert_eq!(pick(&[("NCCL_PXN_DISABLE", "1")], CollectiveOp::AllToAll).algorithm, Algorithm::Direct);
     assert_eq!(pick(&[("NCCL_P2P_NET_CHUNKSIZE", "65536")], CollectiveOp::AllToAll).chunk_bytes, 65536);
+}
+
+#[test]
+fn chains_to_switches_cost_their_hops() {
+    let system = Server::preset("dgx-a100").unwrap().system(true);
+    let us = |placement: &MemberPlacement, algorithm, bytes| {
+        let context = Context::new(&system, placement, &Env::default());
+        predict_us(CollectiveOp::AllReduce, algorithm, Protocol::Simple, bytes, &context)
+    };
+    let two = MemberPlacement::alone(16, 8);
+    // 2 x 7 hops of 2.8 us inside the server, and 30 us of the network; half of the bus is 96 GB/s.
+    let at_96_gbps = 69.2 + f64::from(96 << 20) / 96e3;
+    assert!((us(&two, Algorithm::CollnetChain, 96 << 20).unwrap() - at_96_gbps).abs() < 0.1);
+    assert!(us(&two, Algorithm::CollnetChain, 8) > us(&two, Algorithm::InNetwork, 8));
+    // One GPU a server: its chain has no hop, and the network takes as long as for a tree.
+    let flat = us(&MemberPlacement::alone(4, 1), Algorithm::CollnetChain, 0).unwrap();
+    assert!((flat - 14.0).abs() < 1e-9, "{flat}");
+    assert_eq!(us(&MemberPlacement::alone(8, 8), Algorithm::CollnetChain, 8), None, "no network, no switch");
+    assert_eq!(us(&MemberPlacement::alone(32, 16), Algorithm::CollnetChain, 8), None, "NCCL has chains of up to 8");
+}
+
+#[test]
+fn of_both_kinds_of_collnet_nccl_takes_the_faster_one() {
+    let system = CollectiveSystem { nvls: false, ..Server::preset("dgx-h100").unwrap().system(true) };
+    let chosen = |algorithms: &str, (ranks, per_node): (u32, u32), bytes| {
+        let (placement, env) = (MemberPlacement::alone(ranks, per_node), env(&[("NCCL_ALGO", algorithms)]).unwrap());
+        let context = Context::new(&system, &placement, &env);
+        choose_collective(CollectiveOp::AllReduce, bytes, &context, &env).algorithm
+    };
+    for servers in [(16, 8), (64, 8), (4, 1)] {
+        assert_eq!(chosen("CollnetDirect", servers, 1 << 20), Algorithm::InNetwork);
+        assert_eq!(chosen("CollnetChain", servers, 1 << 20), Algorithm::CollnetChain);
+    }
+    // Chains have more hops, and NCCL counts 0.85 of the bandwidth of direct exchanges on H100.
+    assert_eq!(chosen("CollnetDirect,CollnetChain", (16, 8), 1 << 10), Algorithm::InNetwork);
+    assert_eq!(chosen("CollnetDirect,CollnetChain", (16, 8), 1 << 30), Algorithm::CollnetChain);
+    assert_eq!(chosen("CollnetDirect,CollnetChain", (4, 1), 1 << 10), Algorithm::CollnetChain);
+    assert_eq!(chosen("^CollnetDirect,Tree,Ring", (16, 8), 1 << 10), Algorithm::CollnetChain);
 }
 
 #[test]

@@ -17,6 +17,7 @@ pub(crate) struct Latencies {
     pub tree: PerProtocol,
     pub ring: PerProtocol,
     pub collnet_direct: PerProtocol,
+    pub collnet_chain: PerProtocol,
     pub nvls: PerProtocol,
     pub nvls_tree: PerProtocol,
     pub pat: PerProtocol,
@@ -147,6 +148,7 @@ pub(crate) struct Buffers {
     pub p2p_chunk_nvlink: u64,
     pub ring_simple_slice_steps: u64,
     pub broadcast_reduce_chunk_steps: u64,
+    pub collnet_chain_chunk: u64,
     pub nvls_chunk: u64,
     pub nvls_tree_max_chunk_4nodes: u64,
     pub ll_line_bytes: u64,
@@ -171,6 +173,7 @@ pub(crate) struct Threads {
     pub threshold_ll: u64,
     pub threshold_ll128: u64,
     pub threshold_simple: u64,
+    pub threshold_collnet_chain: u64,
 }
 
 /// All tuning constants.
