@@ -16,6 +16,7 @@ mod keys;
 mod knobs;
 mod memory;
 mod nvswitches;
+mod rails;
 mod reducing_switches;
 mod servers;
 mod serving;

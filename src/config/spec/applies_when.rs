@@ -397,12 +397,14 @@ pub(super) fn nccl(v: &Values, key: KeyId) -> bool {
     };
     collectives(v) && open
 }
-/// Whether relays matter: only all-to-alls are relayed, and only if the algorithm is left open.
+/// Whether relays matter: for all-to-alls, if the algorithm is left open, and for sends between stages. With a fixed algorithm, forbidding them alone does.
 pub(super) fn pxn(v: &Values) -> bool {
     let fixed = v.is(KeyId::Algorithm, "direct") || v.is(KeyId::Algorithm, "hierarchical");
     let exchanges =
         !collective(v) || v.is(KeyId::Op, "all-to-all") || (expert_op(v) && v.is(KeyId::EpDispatcher, "all-to-all"));
-    collectives(v) && exchanges && !fixed && linked(v)
+    let stages = transformer(v) && (v.int(KeyId::Pp) > 1 || disaggregated(v) && v.int(KeyId::PrefillPp) > 1);
+    let sends = (stages || imported(v)) && !v.bool(KeyId::Pxn);
+    collectives(v) && linked(v) && (exchanges && !fixed || sends)
 }
 pub(super) fn pxn_variable(v: &Values) -> bool {
     pxn(v) && !v.given(KeyId::Pxn)

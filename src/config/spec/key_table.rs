@@ -446,7 +446,7 @@ macro_rules! for_each_key {
             SplitDataOnQps "workload.split_data_on_qps" KeyKind::Bool, D::Derived(derive::split_on_qps, "NCCL_IB_SPLIT_DATA_ON_QPS, else true where the ports of a NIC decide the queue pairs"),
                 |v| messages(v) && v.int(KeyId::QpsPerConnection) > 1, "every message is split over them, else they take turns";
             Pxn "workload.pxn" KeyKind::Bool, D::Derived(derive::pxn_allowed, "unless NCCL_PXN_DISABLE or NCCL_P2P_PXN_LEVEL = 0"), pxn,
-                "data for another rail goes over NVLink to the GPU there first";
+                "data of all-to-alls and pipelines for another rail goes over NVLink to the GPU there first";
             StartOverheadNs "workload.start_overhead_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), messages, "software overhead on the start of each message (Multiverse 3.1)";
             WorkQueueLatencyNs "workload.work_queue_latency_ns" stepped(0.0, 1e9, 0.001), D::Float(0.0), messages, "from posting a message to the NIC's first packet (Arcadia 6.1)";
             CollectiveOverhead "workload.collective_overhead" one_of(&["measured", "none"], &[]), D::Derived(derive::collective_overhead, "measured with cluster.server, else none"), messages,
@@ -488,7 +488,7 @@ macro_rules! for_each_key {
             NcclNetShared "workload.nccl.NCCL_NET_SHARED_BUFFERS" int(0, 1), D::None("1"), never, "buffers are not modelled one by one";
             NcclP2pDirect "workload.nccl.NCCL_P2P_DIRECT_DISABLE" int(0, 1), D::None("0"), never, "copies inside a GPU are part of the calibrated costs";
             NcclNvb "workload.nccl.NCCL_NVB_DISABLE" int(0, 1), D::None("0"), never, "servers have NVSwitches or full meshes here: no GPU is an intermediate";
-            NcclP2pChunk "workload.nccl.NCCL_P2P_NET_CHUNKSIZE" int(4096, 1 << 30), D::None("131072"), |v| nccl(v, KeyId::ChunkKib), "bytes that an all-to-all passes on at a time";
+            NcclP2pChunk "workload.nccl.NCCL_P2P_NET_CHUNKSIZE" int(4096, 1 << 30), D::None("131072"), |v| nccl(v, KeyId::ChunkKib), "bytes that an all-to-all passes on at a time, and that a relay of a pipeline has before it sends";
 
             JobGpus "job.gpus" int(0, COUNT), D::None("what the job's workload or its list of GPUs needs"), in_job,
                 "GPUs of the job; of a background job all GPUs of the network where nothing is said";

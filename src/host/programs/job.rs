@@ -13,7 +13,7 @@ use hyperfold_llm::compute::{Dtype, Gpu, Slowdown, Timing};
 use hyperfold_llm::model::model_flops;
 use hyperfold_llm::workload::dag::read_dag;
 use hyperfold_llm::workload::import::{self, ImportError};
-use hyperfold_llm::workload::lower::{self, GraphSize, Lowering, lower, min_size};
+use hyperfold_llm::workload::lower::{self, GraphSize, Lowering, Relays, lower, min_size};
 use hyperfold_llm::workload::program::{Dim, OpKind, Phase, Workload};
 use hyperfold_llm::workload::repeat::repeat;
 use hyperfold_llm::workload::tasks::TaskGraph;
@@ -169,6 +169,8 @@ pub(crate) fn job_of_length(
         true => message_overheads(&system, intra.map_or(0, |way| way.latency_ps)).plus(message.net_ps),
         false => message,
     };
+    let relays = (c.pxn && servers::has_nvlink(config, &system, intra.is_some()))
+        .then(|| Relays::new(&servers, &servers::rails(net), env.p2p_net_chunk_bytes()));
     let joining = config.joining();
     let join = joining != spec::Joining::Nothing;
     let mut planner = ClusterPlanner::new(c, &system, &environments, &servers, &network, strict, join);
@@ -198,6 +200,7 @@ pub(crate) fn job_of_length(
         qps_per_connection: c.qps_per_connection,
         weight: &|dim| if config.is_flow_level() { c.weights[dim as usize] } else { 1 },
         split: c.split_data_on_qps,
+        relays: relays.as_ref(),
         representatives: None,
         factor_q32: &factor,
     };

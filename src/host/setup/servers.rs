@@ -3,7 +3,7 @@
 //! Layer: host. Builds no network: it changes the one that `prepare` built, and the configuration that it is built from.
 
 use std::borrow::Cow;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use hyperfold_base::input;
@@ -14,7 +14,7 @@ use hyperfold_llm::collective::{
 };
 use hyperfold_llm::compute::Gpu;
 use hyperfold_llm::workload::lower;
-use hyperfold_network::topology::{Link, Network, NodeIdx, NvLink};
+use hyperfold_network::topology::{Link, Network, NodeIdx, NodeKind, NvLink};
 
 /// A contradiction between a server's description and the configuration, or an error in the description.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -353,6 +353,24 @@ pub fn ways(
         .filter(|_| from_file)
         .unwrap_or(NvLink { rate_bps: shared, latency_ps: config.cluster.nvlink_latency_ps });
     (intra, way(inside.rate_bps, inside.latency_ps, n_link_numbers))
+}
+
+/// Whether GPUs of a server reach each other by NVLink, over links with times of their own (`by_time`) or as packets.
+pub(crate) fn has_nvlink(config: &Config, system: &CollectiveSystem, by_time: bool) -> bool {
+    let as_packets = config.cluster.nvlink_packets && config.cluster.nvlink_bps > 0;
+    system.inside != ServerInterconnect::Pcie && (by_time || as_packets)
+}
+
+/// Returns the rail of each rank: the number of its NIC among those of its server.
+pub(crate) fn rails(net: &Network) -> Vec<u32> {
+    let mut numbers = vec![0; net.nodes.len()];
+    let mut nics_of_server: BTreeMap<u32, u32> = BTreeMap::new();
+    for (number, node) in numbers.iter_mut().zip(&net.nodes).filter(|(_, node)| node.kind == NodeKind::Host) {
+        let next = nics_of_server.entry(node.server).or_default();
+        *number = *next;
+        *next += 1;
+    }
+    net.ranks.iter().map(|&host| numbers[host as usize]).collect()
 }
 
 /// Returns the GPU generation for NCCL's model. A user's own GPU counts as the one that it is `like`.

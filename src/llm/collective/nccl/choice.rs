@@ -172,5 +172,5 @@ pub(crate) fn all_to_all_algorithm(placement: &MemberPlacement, system: &Collect
 /// Payload bytes of a message of sends and receives.
 pub(crate) fn point_chunk_bytes(placement: &MemberPlacement, env: &Env) -> u64 {
     let b = &tuning().buffers;
-    if placement.nodes() > 1 { env.p2p_net_chunk.unwrap_or(b.p2p_chunk_net) } else { b.p2p_chunk_nvlink }
+    if placement.nodes() > 1 { env.p2p_net_chunk_bytes() } else { b.p2p_chunk_nvlink }
 }

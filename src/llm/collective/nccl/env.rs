@@ -4,7 +4,7 @@
 
 use std::collections::BTreeMap;
 
-use crate::collective::nccl::Protocol;
+use crate::collective::nccl::{Protocol, tuning};
 use crate::collective::{Algorithm, CollectiveOp};
 
 /// An error in a variable.
@@ -266,6 +266,11 @@ impl Env {
     /// Whether GPUs may not access each other's memory. Data inside a server then goes through the host.
     pub fn no_p2p(&self) -> bool {
         self.p2p_disable || self.p2p_level == Some(PathLevel::Loc)
+    }
+
+    /// Payload bytes of a piece of sends between servers.
+    pub fn p2p_net_chunk_bytes(&self) -> u64 {
+        self.p2p_net_chunk.unwrap_or(tuning().buffers.p2p_chunk_net)
     }
 
     /// Names of given variables that change nothing in the model.

@@ -2,6 +2,7 @@
 //!
 //! Layer: workload. Paths of packets are chosen in `host`.
 
+use super::relays::Relays;
 use crate::collective::Overheads;
 use crate::workload::classes::Representatives;
 use crate::workload::program::Dim;
@@ -35,6 +36,8 @@ pub struct Lowering<'a> {
     pub split: bool,
     /// Ranks that stand for others, if any. Only these get tasks. A send of the others is part of the same flow as their representative's send.
     pub representatives: Option<&'a Representatives>,
+    /// Ranks that relay messages of pipelines and of rings of context to other rails; `None`: none do.
+    pub relays: Option<&'a Relays>,
     /// Factor by which a kernel takes longer than its program says, by rank and op; 2^32 is 1.
     pub factor_q32: &'a dyn Fn(u32, u32) -> u64,
 }

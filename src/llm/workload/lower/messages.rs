@@ -8,6 +8,7 @@ use super::error::LowerError;
 use super::joined_flows;
 use super::lowerer::Lowerer;
 use super::machine::alone;
+use super::transfer::Arrival;
 use crate::workload::program::{Dim, OpKind, Stream};
 
 /// One end of a message between programs.
@@ -64,7 +65,10 @@ pub(super) fn messages(l: &mut Lowerer, matches: &BTreeMap<(u32, u32, u32), Mess
             match (l.machine.analytic_p2p)(send.dim) {
                 Some(_) if let Some(way) = inside => l.through_gate(src, dst_own, send.bytes, way, overhead),
                 Some((rate, latency)) => l.through_gate(src, dst_own, send.bytes, alone(rate, latency), overhead),
-                None => l.transfer(comm, src, dst, 0, send.bytes, overhead),
+                None => match relay(l, src, dst, send.dim) {
+                    Some(relay) => relayed(l, comm, (src, relay, dst), send.bytes, overhead),
+                    None => l.transfer(comm, src, dst, 0, send.bytes, overhead),
+                },
             }
         };
         l.graph.after(send_tasks.begin, post);
@@ -75,6 +79,49 @@ pub(super) fn messages(l: &mut Lowerer, matches: &BTreeMap<(u32, u32, u32), Mess
         l.graph.ops[dst_own as usize][recv.op as usize].go = post;
     }
     Ok(())
+}
+
+/// Whether NCCL's PXN carries sends of a dimension: those between stages, and those of rings of context.
+fn is_relayed(dim: Dim) -> bool {
+    matches!(dim, Dim::Pp | Dim::Cp)
+}
+
+/// The rank that relays a send of a dimension, if one does. A flow that stands for the sends of several ranks is not relayed.
+fn relay(l: &Lowerer, src: u32, dst: u32, dim: Dim) -> Option<u32> {
+    let relays = l.machine.relays.filter(|_| is_relayed(dim) && l.machine.representatives.is_none())?;
+    relays.relay(src, dst)
+}
+
+/// Makes the tasks of a message that a rank of the sender's server relays. Returns the task that posts it and how its arrival is waited for.
+///
+/// The relay sends while more comes in, so its message waits for the first chunk alone. The links inside a server are faster than its NICs.
+fn relayed(
+    l: &mut Lowerer,
+    comm: u32,
+    (src, relay, dst): (u32, u32, u32),
+    bytes: u64,
+    overhead_ps: u64,
+) -> (u32, Arrival) {
+    let bytes = bytes.max(1);
+    let first_bytes = l.machine.relays.map_or(bytes, |relays| relays.chunk_bytes.min(bytes));
+    // What is relayed has queue pairs of its own: it never waits for what the relay sends for itself.
+    let (inner_lane, outer_lane) = (1 + dst, 1 + src);
+    let (post, first) = l.transfer(comm, src, relay, inner_lane, first_bytes, overhead_ps);
+    let rest = (bytes > first_bytes).then(|| {
+        let (rest_post, rest) = l.transfer(comm, src, relay, inner_lane, bytes - first_bytes, 0);
+        l.graph.after(post, rest_post);
+        rest
+    });
+    let (net_post, net) = l.transfer(comm, relay, dst, outer_lane, bytes, 0);
+    l.wait(first, net_post);
+    let (sent, arrived) = (l.graph.join(src), l.graph.join(dst));
+    l.wait_sent(net, sent);
+    l.wait(net, arrived);
+    if let Some(rest) = rest {
+        l.wait(rest, sent);
+        l.wait(rest, arrived);
+    }
+    (post, Arrival { sent, arrived, message: false })
 }
 
 /// Replaces the receives of `matches`. Only representatives were lowered, and a rank that they send to may have no tasks. So the matching receives are read

@@ -70,6 +70,7 @@ fn lowered_by(
         qps_per_connection: 1,
         weight: &|_| 1,
         split: false,
+        relays: None,
         factor_q32: &|rank, _| (1 << 32) + (u64::from(rank) << 31),
     };
     change(&mut machine);
@@ -162,6 +163,41 @@ fn queue_pairs_take_turns_or_share_messages() {
     // Messages of a queue pair go in the order of the sender's program, whatever their tags.
     let posts: Vec<u32> = lowered(programs(), |_| {}, false).unwrap().messages().map(|(task, ..)| task).collect();
     assert!(posts.windows(2).all(|w| w[0] < w[1]));
+}
+
+#[test]
+fn a_message_to_another_rail_is_relayed_inside_its_server() {
+    let (bytes, chunk) = (1_000_000, 1000);
+    let send = |dim| program(&[OpKind::Send { peer: peer(3), bytes, tag: 0, dim }]);
+    let recv = |dim| program(&[OpKind::Recv { peer: peer(0), bytes, tag: 0, dim }]);
+    let relays: &'static Relays = Box::leak(Box::new(Relays::new(&[0, 0, 1, 1], &[0, 1, 0, 1], chunk)));
+    let of_dim = |dim, intra: Option<IntraServerPath>| {
+        let programs = vec![send(dim), program(&[]), program(&[]), recv(dim)];
+        lowered(programs, |machine| (machine.relays, machine.intra) = (Some(relays), intra), false).unwrap()
+    };
+    let messages = |g: &TaskGraph| -> Vec<(u32, u32, u64)> {
+        g.messages().map(|(_, qp, bytes)| (g.qps[qp as usize].src, g.qps[qp as usize].dst, bytes)).collect()
+    };
+    let g = of_dim(Dim::Pp, Some(INSIDE));
+    assert_eq!(messages(&g), [(1, 3, bytes)]);
+    // NVLink carries everything once, and the message waits for the first chunk.
+    assert_eq!(g.gates.iter().map(|gate| gate.serial_ps).collect::<Vec<_>>(), [1000, 999_000]);
+    let message = g.messages().next().unwrap().0;
+    assert_eq!(g.edges.iter().filter(|e| e.to == Target::Task(message)).count(), 1);
+    // Sender and receiver wait for the message and for the rest of the data.
+    let (sent, received) = (g.ops[0][0].end, g.ops[3][0].end);
+    for (end, when) in [(sent, EdgeMoment::Done), (received, EdgeMoment::Got)] {
+        let joins: Vec<u32> = g.edges.iter().filter(|e| e.to == Target::Task(end)).map(|e| e.from).collect();
+        let waits_for = |from: u32| {
+            g.edges
+                .iter()
+                .any(|e| joins.iter().any(|&join| e.to == Target::Task(join)) && (e.from, e.when) == (from, when))
+        };
+        assert!(waits_for(message), "{when:?}: {:?}", g.edges);
+    }
+    // With packets inside servers the data crosses NVLink as two messages.
+    assert_eq!(messages(&of_dim(Dim::Cp, None)), [(0, 1, chunk), (0, 1, bytes - chunk), (1, 3, bytes)]);
+    assert_eq!(messages(&of_dim(Dim::Other, Some(INSIDE))), [(0, 3, bytes)]);
 }
 
 #[test]
