@@ -212,7 +212,7 @@ fn what_is_read_changes_the_configuration() {
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
     // Variables of NCCL that nothing here can follow; a run that gives one says so.
     let without_effect =
-        "CROSS_NIC IB_DISABLE IB_GID_INDEX IB_TC NET NET_GDR_LEVEL NET_SHARED_BUFFERS NVB_DISABLE P2P_DIRECT_DISABLE";
+        "IB_DISABLE IB_GID_INDEX IB_TC NET NET_GDR_LEVEL NET_SHARED_BUFFERS NVB_DISABLE P2P_DIRECT_DISABLE";
     // The form of a flow file is that of flows, which are no program. A run corrects its own server alone, and no context names one.
     let expected: Vec<String> = ["workload.format", "workload.leave_out_run"]
         .into_iter()

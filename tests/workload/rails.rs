@@ -1,4 +1,4 @@
-//! What leaves its rail and what does not: sends of pipelines by relays (PXN).
+//! What leaves its rail and what does not: sends of pipelines by relays (PXN), and rings by NCCL_CROSS_NIC.
 
 use crate::support::program::Folder;
 
@@ -64,4 +64,29 @@ fn relays_are_the_way_where_rails_do_not_meet() {
     assert_eq!(folder.numbers("flows", "bytes"), [8e6]);
     let (_, said, code) = rail_only(&["workload.pxn=false"]);
     assert!(code != 0, "{said}");
+}
+
+#[test]
+fn rings_cross_rails_as_nccl_cross_nic_says() {
+    let all_reduce = "{ kind = \"collective\", op = \"all-reduce\", bytes = 16777216, algorithm = \"ring\" }";
+    let run = |set: &[&str]| {
+        let (folder, said, code) = ran(all_reduce, 4, &[], set);
+        assert_eq!(code, 0, "{said}");
+        let spines = bytes_on(&folder, |name| name.contains("->spine"));
+        (folder.text("out/flows.csv"), spines)
+    };
+    let own = run(&[]);
+    assert_eq!(own.1, 0.0, "rings stay on their rails");
+    for value in ["0", "2"] {
+        let set = format!("workload.nccl.NCCL_CROSS_NIC={value}");
+        assert!(run(&[set.as_str()]) == own, "{value} is as without");
+    }
+    // A ring of 16 GPUs carries 30/16 of the data over each hop, and each of four hops between servers now crosses a spine. Headers, acknowledgements and
+    // LL128's flags come on top.
+    let crossing = run(&["workload.nccl.NCCL_CROSS_NIC=1"]).1;
+    let expected = f64::from(16 << 20) * 30.0 / 16.0 * 4.0;
+    assert!((1.0..1.25).contains(&(crossing / expected)), "{crossing} bytes, {expected} of data");
+    // Trees begin and end at one NIC.
+    let tree = |set: &[&str]| run(&[&["workload.algorithm=tree"], set].concat());
+    assert!(tree(&["workload.nccl.NCCL_CROSS_NIC=1"]) == tree(&[]));
 }

@@ -406,6 +406,13 @@ pub(super) fn pxn(v: &Values) -> bool {
     let sends = (stages || imported(v)) && !v.bool(KeyId::Pxn);
     collectives(v) && linked(v) && (exchanges && !fixed || sends)
 }
+/// Whether rings between servers cross rails: only 1 says so.
+pub(super) fn cross_nic(v: &Values) -> bool {
+    let in_rings = v.is(KeyId::Algorithm, "auto") || v.is(KeyId::Algorithm, "ring");
+    let has_no_ring = collective(v) && matches!(v.text(KeyId::Op), "all-to-all" | "send-recv" | "dispatch" | "combine");
+    let several_nics = !generated(v) || v.int(KeyId::NicsPerServer) > 1;
+    v.int(KeyId::NcclCrossNic) == 1 && collectives(v) && messages(v) && in_rings && !has_no_ring && several_nics
+}
 pub(super) fn pxn_variable(v: &Values) -> bool {
     pxn(v) && !v.given(KeyId::Pxn)
 }

@@ -478,7 +478,7 @@ macro_rules! for_each_key {
             NcclTimeout "workload.nccl.NCCL_IB_TIMEOUT" int(1, 31), D::None("see transport.rto_us"), |v| messages(v) && !v.given(KeyId::RtoUs), "retransmission timeout, 4.096 us * 2^this";
             NcclRetries "workload.nccl.NCCL_IB_RETRY_CNT" int(0, 7), D::None("7"), |v| messages(v) && !v.given(KeyId::RtoRetries), "see transport.rto_retries";
             NcclTopoFile "workload.nccl.NCCL_TOPO_FILE" KeyKind::Path, D::None("none"), |v| collectives(v) && v.has(KeyId::NcclTopoFile) && !v.given(KeyId::ServerXml), "see cluster.server_xml";
-            NcclCrossNic "workload.nccl.NCCL_CROSS_NIC" int(0, 2), D::None("NCCL's"), never, "rings stay on their rails here, as with 0";
+            NcclCrossNic "workload.nccl.NCCL_CROSS_NIC" int(0, 2), D::None("NCCL's"), cross_nic, "1: rings enter and leave a server by different NICs and cross rails; 0 and 2: they stay on rails, as with 2 NCCL swaps the rings of every other server";
             NcclGdrLevel "workload.nccl.NCCL_NET_GDR_LEVEL" KeyKind::Text, D::None("NCCL's"), never, "GPUs reach their NICs directly here";
             NcclHca "workload.nccl.NCCL_IB_HCA" KeyKind::Text, D::None("all"), |v| collectives(v) && generated(v), "NICs that may be used: mlx5_0 to mlx5_(nics_per_server - 1), or as cluster.server_xml names them";
             NcclTc "workload.nccl.NCCL_IB_TC" int(0, 255), D::None("0"), never, "one traffic class is modelled";

@@ -41,7 +41,7 @@ impl EqualSteps {
         let n = shape.n();
         let channels = options.channels.max(1);
         let ring = |channel: u16| -> EdgeRing {
-            let order = ring_order(shape, channel, options.own_links);
+            let order = ring_order(shape, channel, options);
             let next = order.iter().cycle().skip(1);
             EdgeRing { channel, edges: order.iter().zip(next).map(|(&from, &to)| (from, to)).collect() }
         };

@@ -26,6 +26,7 @@ pub(crate) struct PlanKey {
     pub root: u32,
     pub shares: Option<Vec<u64>>,
     pub own_links: bool,
+    pub cross_nic: bool,
     pub switches: Option<ReducingSwitches>,
     /// The measured machine that the fitted costs depend on, if software costs are measured ones.
     pub fit: Option<FitKey>,
@@ -78,9 +79,22 @@ impl PlanKey {
         shape: &Shape,
         options: &ScheduleOptions,
     ) -> PlanKey {
-        let &ScheduleOptions { channels, chunk_bytes, root, shares, own_links, switches } = options;
+        let &ScheduleOptions { channels, chunk_bytes, root, shares, own_links, cross_nic, switches } = options;
         let (shape, shares, switches) = (shape.clone(), shares.map(<[u64]>::to_vec), switches.cloned());
-        PlanKey { op, algorithm, bytes, shape, channels, chunk_bytes, root, shares, own_links, switches, fit: None }
+        PlanKey {
+            op,
+            algorithm,
+            bytes,
+            shape,
+            channels,
+            chunk_bytes,
+            root,
+            shares,
+            own_links,
+            cross_nic,
+            switches,
+            fit: None,
+        }
     }
 
     fn number(&self) -> u64 {

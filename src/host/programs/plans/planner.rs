@@ -376,6 +376,7 @@ impl<'a> ClusterPlanner<'a> {
             root: 0,
             shares: asked.shares,
             own_links: self.network.inside.is_some_and(|link| link.by_pair),
+            cross_nic: environment.cross_nic == Some(1) && system.nics_per_server > 1,
             switches: switches.as_ref().map(|switches| &switches.in_schedule),
         };
         let kind = &self.shapes[shape].0;

@@ -17,12 +17,22 @@ pub struct ScheduleOptions<'a> {
     pub shares: Option<&'a [u64]>,
     /// Whether each pair of GPUs of a server has a link of its own.
     pub own_links: bool,
+    /// Whether rings cross from rail to rail between servers, as with NCCL_CROSS_NIC = 1.
+    pub cross_nic: bool,
     /// Switches that reduce; `None`: none do.
     pub switches: Option<&'a ReducingSwitches>,
 }
 
 impl Default for ScheduleOptions<'_> {
     fn default() -> Self {
-        ScheduleOptions { channels: 1, chunk_bytes: 0, root: 0, shares: None, own_links: false, switches: None }
+        ScheduleOptions {
+            channels: 1,
+            chunk_bytes: 0,
+            root: 0,
+            shares: None,
+            own_links: false,
+            cross_nic: false,
+            switches: None,
+        }
     }
 }

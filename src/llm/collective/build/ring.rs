@@ -12,7 +12,9 @@ use super::writer::{How, Range, ScheduleWriter, span};
 /// Across servers, the ring of channel c enters a server at place c and leaves it at place c - 1. It passes every other server backwards, so that a hop between
 /// servers stays on its rail. Within one server, rings step by different strides, so that all links of a mesh are used. If pairs have links of their own, rings
 /// across servers zigzag through each server (Walecki's paths). Then k channels of an even number k of members use every link once in each direction.
-pub(in crate::collective) fn order(shape: &Shape, c: u16, own_links: bool) -> Vec<u32> {
+///
+/// Rings that may cross rails pass all servers forwards, as NCCL's search orders the GPUs of all servers alike. A hop then leads from place c - 1 to place c.
+pub(in crate::collective) fn order(shape: &Shape, c: u16, options: &ScheduleOptions) -> Vec<u32> {
     let servers = shape.by_server();
     if servers.len() == 1 {
         let members = &servers[0];
@@ -24,13 +26,13 @@ pub(in crate::collective) fn order(shape: &Shape, c: u16, own_links: bool) -> Ve
     let mut ring = Vec::with_capacity(shape.members.len());
     for (s, members) in servers.iter().enumerate() {
         let k = members.len();
-        let step = |i: usize| match (own_links, i % 2) {
+        let step = |i: usize| match (options.own_links, i % 2) {
             (false, _) => i,
             (true, 1) => i.div_ceil(2),
             (true, _) => k - i / 2,
         };
         let turned = (0..k).map(|i| members[(step(i) + c as usize) % k]);
-        if s % 2 == 0 {
+        if s % 2 == 0 || options.cross_nic {
             ring.extend(turned);
         } else {
             ring.extend(turned.rev());
@@ -48,7 +50,7 @@ pub(super) fn write(w: &mut ScheduleWriter, op: CollectiveOp, bytes: u64, shape:
     let n = w.n() as u64;
     let whole = Range { start: 0, end: bytes };
     for c in 0..channels {
-        let ring = order(shape, c, options.own_links);
+        let ring = order(shape, c, options);
         // The shard of member m belongs to m on every channel. A channel takes its share of each shard.
         let share: Vec<Range> =
             ring.iter().map(|&m| span(span(whole, m as u64, n), c as u64, channels as u64)).collect();

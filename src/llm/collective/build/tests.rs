@@ -170,10 +170,30 @@ fn trees_are_binary_and_share_the_load() {
 fn rings_between_servers_stay_on_their_rail() {
     let shape = Shape::servers(4, 8);
     for (c, own_links) in (0..8).flat_map(|c| [(c, false), (c, true)]) {
-        let ring = ring::order(&shape, c, own_links);
+        let ring = ring::order(&shape, c, &ScheduleOptions { own_links, ..ScheduleOptions::default() });
         for i in 0..ring.len() {
             let (a, b) = (shape.members[ring[i] as usize], shape.members[ring[(i + 1) % ring.len()] as usize]);
             assert!(a.0 == b.0 || a.1 == b.1, "channel {c}: {a:?} -> {b:?}");
+        }
+    }
+}
+
+#[test]
+fn rings_across_rails_leave_servers_beside_where_they_entered() {
+    for (n_servers, own_links) in [(3, false), (4, false), (4, true)] {
+        let shape = Shape::servers(n_servers, 8);
+        let options = ScheduleOptions { own_links, cross_nic: true, channels: 8, ..ScheduleOptions::default() };
+        for c in 0..8 {
+            let ring = ring::order(&shape, c, &options);
+            let place = |i: usize| shape.members[ring[i % ring.len()] as usize];
+            let hops: Vec<_> = (0..ring.len()).map(|i| (place(i), place(i + 1))).filter(|(a, b)| a.0 != b.0).collect();
+            assert_eq!(hops.len(), n_servers as usize, "channel {c} meets each server once");
+            for (from, to) in hops {
+                assert!(to.1 == u32::from(c) && from.1 != to.1, "channel {c}: {from:?} -> {to:?}");
+            }
+        }
+        for op in [CollectiveOp::AllReduce, CollectiveOp::AllGather, CollectiveOp::Broadcast] {
+            prove(op, Algorithm::Ring, 1001, &shape, &options);
         }
     }
 }
@@ -184,7 +204,7 @@ fn rings_between_servers_use_every_link_of_a_mesh_once() {
     let shape = Shape::servers(2, 8);
     let mut uses = std::collections::BTreeMap::new();
     for c in 0..8 {
-        let ring = ring::order(&shape, c, true);
+        let ring = ring::order(&shape, c, &ScheduleOptions { own_links: true, ..ScheduleOptions::default() });
         for pair in ring.windows(2).filter(|pair| pair[0] / 8 == pair[1] / 8) {
             *uses.entry((pair[0], pair[1])).or_insert(0) += 1;
         }

@@ -142,7 +142,7 @@ pub struct Env {
     pub max_channels: Option<u32>,
     /// Buffer size of the Simple protocol in bytes (NCCL_BUFFSIZE).
     pub buffsize: Option<u64>,
-    /// 0: rings stay on one NIC per server; 1: they may change; 2: they may change if that does not cost bandwidth.
+    /// 0: rings stay on one NIC per server; 1: they leave by another; 2: they may, if that gives more bandwidth, and stay on rails.
     pub cross_nic: Option<u32>,
     /// Whether NVLink switches may reduce (NCCL_NVLS_ENABLE).
     pub nvls_enable: Option<bool>,
