@@ -449,6 +449,7 @@ fn shipped_sweeps_expand_to_what_their_readme_says() {
                     "lossy-links",
                     "ultra-ethernet",
                     "queues-further-on",
+                    "optical-circuits",
                     "weighed-ports",
                     "flowlets",
                 ];

@@ -6,6 +6,12 @@ use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
 use serde::Deserialize;
+use toml::de::DeValue;
+
+use super::applies_when::ultra_ethernet;
+use super::key_id::KeyId;
+use super::lookup::key;
+use super::value::{Value, Values};
 
 /// What a network adapter does unless the sweep file says otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
@@ -37,17 +43,21 @@ pub fn adapters() -> &'static [Adapter] {
     })
 }
 
-/// The adapter with this name; `None` with `"none"`.
-pub(super) fn find_adapter(name: &str) -> Option<&'static Adapter> {
-    adapters().iter().find(|adapter| adapter.name == name)
+/// Defaults of the adapter that is named, of keys that are not written. PRECONDITION: before derived defaults.
+pub(super) fn adapter_defaults(v: &Values) -> Vec<(KeyId, Value)> {
+    let name = v.text(KeyId::Nic);
+    let Some(adapter) = adapters().iter().find(|adapter| adapter.name == name) else { return Vec::new() };
+    let own =
+        [(KeyId::Policy, &adapter.policy), (KeyId::Cc, &adapter.cc), (KeyId::LossRecovery, &adapter.loss_recovery)];
+    // Controls of Ultra Ethernet bring their own receivers.
+    let counts = |id: KeyId| !v.given(id) && !(id == KeyId::LossRecovery && v.given(KeyId::Cc) && ultra_ethernet(v));
+    let typed = |text: &str, id: KeyId| key(id).read(&DeValue::String(text.into())).expect("a test reads the asset");
+    own.into_iter().filter(|(id, _)| counts(*id)).map(|(id, text)| (id, typed(text, id))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::spec::value::{Value, Values};
-    use crate::spec::{KeyId, key};
-    use toml::de::DeValue;
 
     #[test]
     fn the_asset_has_every_choice_and_no_more() {

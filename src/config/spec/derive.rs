@@ -2,7 +2,6 @@
 //!
 //! Layer: spec. `keys` names them in the table, `resolve` calls them.
 
-use super::adapters::find_adapter;
 use super::applies_when::{
     collective, collectives, inference, job_mode, leaf_of_each_port, program, traffic, transformer, ultra_ethernet,
 };
@@ -282,16 +281,7 @@ pub(super) fn pfc(v: &Values) -> Value {
     Value::Bool(!v.bool(KeyId::PortQueue))
 }
 pub(super) fn loss_recovery(v: &Values) -> Value {
-    let own = find_adapter(v.text(KeyId::Nic)).map_or("adapter", |adapter| &adapter.loss_recovery);
-    Value::Text(if ultra_ethernet(v) { "uec" } else { own }.into())
-}
-/// The congestion control of the adapter.
-pub(super) fn cc(v: &Values) -> Value {
-    Value::Text(find_adapter(v.text(KeyId::Nic)).map_or("hpcc", |adapter| &adapter.cc).into())
-}
-/// Whether the adapter's packets keep one path, or are spread by it or by the switches.
-pub(super) fn policy(v: &Values) -> Value {
-    Value::Text(find_adapter(v.text(KeyId::Nic)).map_or("ecmp", |adapter| &adapter.policy).into())
+    Value::Text(if ultra_ethernet(v) { "uec" } else { "adapter" }.into())
 }
 /// Four packets of Ultra Ethernet, as htsim's receiver has it.
 pub(super) fn ack_interval(v: &Values) -> Value {

@@ -100,7 +100,7 @@ macro_rules! for_each_key {
             Outages "topology.outages" KeyKind::TextOrList, D::None("none"), |v| v.is(KeyId::Mode, "packet") || v.is(KeyId::Mode, "flow"),
                 "links and nodes that fail, and links that are slow or lose packets: [\"leaf0 spine1 down 100us up 2ms\", \"spine1\", \"random 8 mtbf 50ms mttr 5ms until 1s\", \"leaf1 spine0 rate 25%\", \"spine0 loss 0.01%\", \"all loss 1e-6\"]; see [links that fail](../how-to/failing-links.md)";
 
-            Policy "routing.policy" one_of(for_each_routing_policy!(names_and_file), &["flowlet"]), D::Derived(derive::policy, "ecmp; with cluster.nic what it needs"), always,
+            Policy "routing.policy" one_of(for_each_routing_policy!(names_and_file), &["flowlet"]), D::Choice("ecmp"), always,
                 concat!("how packets choose among shortest paths: ", for_each_routing_policy!(words), "; as a file says");
             RoutingSeed "routing.seed" int(0, u32::MAX as i64), D::Int(1), |v| !v.is(KeyId::Policy, "file"), "seed of ECMP's hash (1: the reference's own), of spraying and of adaptive routing's draws";
             RoutingPath "routing.path" KeyKind::Path, D::None("required with policy = \"file\""), |v| v.is(KeyId::Policy, "file"), "routes file";
@@ -122,7 +122,7 @@ macro_rules! for_each_key {
             RerouteUs "routing.reroute_us" stepped(0.0, 1e9, 0.000_001), D::Float(1000.0), has_outages,
                 "time from a failure or repair until paths avoid or use what failed (our choice: switches report link-down to routing within about a millisecond)";
 
-            Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "nscc", "rccc"], &[]), D::Derived(derive::cc, "hpcc, or what cluster.nic does"), always, "congestion control";
+            Cc "transport.cc" one_of(&["none", "dcqcn", "hpcc", "timely", "dctcp", "swift", "nscc", "rccc"], &[]), D::Choice("hpcc"), always, "congestion control";
             PayloadBytes "transport.payload_bytes" int(1, 65000), D::Derived(derive::payload_bytes, "4096 with cluster.server, nscc or rccc, else 1000"), always, "payload of a full packet";
             PortQueue "transport.port_queue" KeyKind::Bool, D::Derived(derive::is_ultra_ethernet, "true with nscc and rccc"), |v| packets(v) && !cc(v, "hpcc"),
                 "each egress port has a queue of its own, and one for ACKs and trimmed packets before it, instead of a buffer that all ports share";
@@ -168,7 +168,7 @@ macro_rules! for_each_key {
                 "a NIC's ACKs are not held by pauses of the data class";
             RateBound "transport.rate_bound" KeyKind::Bool, D::Bool(true), |v| packets(v) && !ultra_ethernet(v), "packets are paced at the flow's rate, else only limited by windows";
             MinRateMbps "transport.min_rate_mbps" RATE_MBPS, D::Derived(derive::min_rate_mbps, "1000; with swift 10"), |v| packets(v) && !cc(v, "none") && !ultra_ethernet(v), "least rate of a flow; where it is not given, at most the NIC's";
-            LossRecovery "transport.loss_recovery" one_of(&["adapter", "ns3", "selective", "uec"], &[]), D::Derived(derive::loss_recovery, "adapter, or what cluster.nic does; with nscc and rccc uec"), packets,
+            LossRecovery "transport.loss_recovery" one_of(&["adapter", "ns3", "selective", "uec"], &[]), D::Derived(derive::loss_recovery, "adapter; with nscc and rccc uec"), packets,
                 "\"adapter\" goes back N: one NACK a gap, halves what may be outstanding; \"ns3\" goes back N as the reference, a file of transport.config sets it; \"selective\": receivers take packets in any order, only missing ones are sent again; \"uec\": the same as Ultra Ethernet does it";
             ReceiverCredit "transport.receiver_credit" KeyKind::Bool, D::Derived(derive::is_rccc, "true with rccc"), |v| packets(v) && ultra_ethernet(v),
                 "a sender sends no packet for which its receiver has not given credit; with nscc its window limits it too";

@@ -1,10 +1,11 @@
 //! Resolves all keys of an experiment: layers of values, one over the other, and then the derived defaults.
 //!
-//! Layer: spec. From the bottom: defaults, the configuration file, `[base]`, `--set`, axes; then defaults of a recipe, and derived defaults, which `derive`
+//! Layer: spec. From the bottom: defaults, the configuration file, `[base]`, `--set`, axes; then defaults of a recipe and an adapter, and derived defaults, which `derive`
 //! computes.
 
 use std::sync::Arc;
 
+use super::adapters::adapter_defaults;
 use super::jobs::listed_gpus;
 use super::key::Default;
 use super::key_id::KeyId;
@@ -66,7 +67,7 @@ impl Values {
             job.resolved = Some(Box::new(v));
         }
         *self.jobs_mut() = jobs;
-        for (key, value) in recipe_defaults(self) {
+        for (key, value) in recipe_defaults(self).into_iter().chain(adapter_defaults(self)) {
             self.set_derived(key, value);
         }
         for (key, f) in derived() {
