@@ -116,8 +116,8 @@ fn what_is_skipped_is_sampled_as_it_was_measured() {
     assert!(rates.iter().all(|&rate| rate <= 101.0), "{:?}", rates.into_iter().fold(0.0, f64::max));
     // Until the first skip, rows are those of a run that skips nothing.
     let [steady, off] = ["out", "off"].map(|out| folder.text(&format!("{out}/series_links.csv")));
-    let alike = steady.lines().zip(off.lines()).take_while(|(a, b)| a == b).count();
-    assert!(alike > 100, "{alike} rows alike");
+    let equal = steady.lines().zip(off.lines()).take_while(|(a, b)| a == b).count();
+    assert!(equal > 100, "{equal} rows are equal");
 }
 
 #[test]

@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use serde::Deserialize;
 use toml::de::DeValue;
 
+use super::adapter_names::NICS;
 use super::applies_when::ultra_ethernet;
 use super::key_id::KeyId;
 use super::lookup::key;
@@ -29,9 +30,6 @@ pub struct Adapter {
     /// Where this is published.
     pub source: String,
 }
-
-/// Values of `cluster.nic`.
-pub static NICS: [&str; 6] = ["none", "connectx", "bluefield-3", "connectx-8", "pollara-400", "efa"];
 
 /// All adapters, in the order of [`NICS`].
 pub fn adapters() -> &'static [Adapter] {

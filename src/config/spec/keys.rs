@@ -2,7 +2,7 @@
 //!
 //! Layer: spec. `LATER` has names that people look for and this version lacks, so that they are refused with that reason instead of as typing errors.
 
-use super::adapters::NICS;
+use super::adapter_names::NICS;
 use super::applies_when::*;
 use super::derive;
 use super::key::{Default as D, Key, KeyKind};

@@ -2,6 +2,7 @@
 //!
 //! Layer: spec. Reads configuration files of the reference; `sweep` reads the sweep file itself. Knows no topology, no flow, no engine.
 
+mod adapter_names;
 mod adapters;
 mod aliases;
 mod applies_when;
@@ -50,7 +51,7 @@ mod transport;
 mod value;
 mod workload;
 
-pub use adapters::{Adapter, NICS, adapters};
+pub use adapters::{Adapter, adapters};
 pub use cluster::{
     CheckpointKeys, CheckpointPolicy, ClusterRun, DrainKeys, FailureKeys, GrowBack, IterationKeys, JobClassKeys,
     JobGenerator, JobSource, JobsLike, SchedulerKeys, WritesShare,

@@ -329,15 +329,10 @@ fn draw_mark(t: &mut Tables, port: PortIdx, p: PacketIdx, q: u32, data: bool, no
     }
 }
 
-/// Whether WRED drops packet `p`, which is about to join the queue of its class at `port` at `now`: data that may be lost, and that marking would pick.
-#[inline(always)]
-pub fn wred_drops(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) -> bool {
-    t.exps[0].wred_drops != 0 && wred_picks(t, port, p, now)
-}
-
-/// Whether WRED picks packet `p` to be dropped. The queue is as long as it is before the packet joins it.
+/// Whether WRED drops packet `p`, which is about to join the queue of its class at `port` at `now`: data that may be lost, and that marking would pick. The queue is
+/// as long as it is before the packet joins it. PRECONDITION: the experiment drops data so.
 #[inline(never)]
-fn wred_picks(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) -> bool {
+pub fn wred_drops(t: &mut Tables, port: PortIdx, p: PacketIdx, now: u64) -> bool {
     let pk_meta = t.packets[p].meta;
     if (pk_meta >> meta::KIND_SHIFT) & meta::KIND_MASK != kind::DATA || !may_lose(t, port, pk_meta) {
         return false;

@@ -86,7 +86,7 @@ pub fn forward(t: &mut Tables, port: PortIdx, end: u64) {
             PortEvent::Completion(_) => true,
             PortEvent::Arrival(p) => {
                 list = t.packets[p].next;
-                if wred_drops(t, port, p, now) {
+                if t.exps[0].wred_drops != 0 && wred_drops(t, port, p, now) {
                     give_up(t, port, p);
                     continue;
                 }

@@ -58,7 +58,7 @@ pub fn forward_joint(t: &mut Tables, s: SwitchIdx, end: u64) {
                 }
                 let pk = &t.packets[p];
                 let (ingress, wire, class) = (pk.in_port, pk.meta & meta::WIRE_MASK, class_of(pk.meta));
-                let is_picked = wred_drops(t, which, p, event.t);
+                let is_picked = t.exps[0].wred_drops != 0 && wred_drops(t, which, p, event.t);
                 let admitted = match by_class {
                     true => buffer.admit_class(t, ingress, class, wire),
                     false => buffer.admit(t, ingress, wire),
