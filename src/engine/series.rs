@@ -31,8 +31,10 @@ pub struct SkippedRows {
 
 /// Takes the sample of the next sample time alone. Counters of the `skipped` rows are as they would be then.
 pub fn take_next(t: &mut Tables, skipped: &SkippedRows) {
+    let time = t.series.next.saturating_mul(t.series.interval);
     take_sample(t, skipped);
-    t.series.next += 1;
+    // The interval may have doubled, and the sample may belong to a later time, which then gets the newer state.
+    t.series.next = time / t.series.interval + 1;
 }
 
 /// Takes the samples of all times up to `until`. Nothing has happened between the first of them and `until`.

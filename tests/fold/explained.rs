@@ -84,7 +84,7 @@ fn what_folding_does_not_know_is_said_of_configurations_as_of_tables() {
         ("routing.policy = \"spray\"", None),
         ("output.rtt = true", Some("output.rtt")),
         ("output.rtt_means = true", None),
-        ("output.series = \"links\"", Some("output.series")),
+        ("output.series = \"links\"\nfidelity.fast_forward = \"exact\"", Some("output.series")),
         ("topology.outages = [\"leaf0 spine0 down 1us\"]", Some("topology.outages")),
         ("transport.loss_recovery = \"selective\"", Some("\"selective\"")),
         ("transport.cc = \"nscc\"", Some("\"uec\"")),

@@ -112,8 +112,12 @@ fn what_is_skipped_is_sampled_as_it_was_measured() {
         let [steady, off] = ["out", "off"].map(times);
         assert!(steady.abs_diff(off) * 20 <= off && off > 200, "{steady} sample times, {off} without skips");
     }
-    let rates = folder.numbers("series_links", "throughput_gbps");
-    assert!(rates.iter().all(|&rate| rate <= 101.0), "{:?}", rates.into_iter().fold(0.0, f64::max));
+    // Also where the interval doubles in a skip.
+    let few = folder.run(&["run", "s.toml", "--out", "few", "--engine", "cpu", "--set", "output.series_cap=20"]);
+    assert_eq!(few.code, 0, "{}", few.stderr);
+    let column = |out: &str| folder.column(&format!("{out}/series_links.csv"), "throughput_gbps");
+    let rates: Vec<f64> = [column("out"), column("few")].concat().iter().filter_map(|rate| rate.parse().ok()).collect();
+    assert!(rates.iter().all(|&rate| rate <= 103.0), "{:?}", rates.into_iter().fold(0.0, f64::max));
     // Until the first skip, rows are those of a run that skips nothing.
     let [steady, off] = ["out", "off"].map(|out| folder.text(&format!("{out}/series_links.csv")));
     let equal = steady.lines().zip(off.lines()).take_while(|(a, b)| a == b).count();

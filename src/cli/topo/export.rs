@@ -8,7 +8,7 @@ use anyhow::anyhow;
 use clap::{Args, ValueEnum};
 
 use hyperfold_base::units::counted;
-use hyperfold_config::spec::Named;
+use hyperfold_config::spec::{KeyId, Named};
 use hyperfold_network::topology::{to_htsim, to_infragraph, to_ns3, to_simai};
 use hyperfold_report::plot::network_picture;
 
@@ -93,6 +93,9 @@ pub fn export(args: &ExportArgs) -> Result<Exit, CliError> {
         tell(&format!(
             "warning: the {form} form has no error rates: {n} of this network would lose packets and lose none there"
         ));
+    }
+    if found.config.values.has(KeyId::Outages) {
+        tell("warning: topology.outages is left out: the file has the network whole");
     }
     write(&args.out, args.force, text.as_bytes())
 }

@@ -3,4 +3,4 @@
 //! Layer: spec.
 
 /// Values of `cluster.nic`.
-pub static NICS: [&str; 6] = ["none", "connectx", "bluefield-3", "connectx-8", "pollara-400", "efa"];
+pub(super) static NICS: [&str; 6] = ["none", "connectx", "bluefield-3", "connectx-8", "pollara-400", "efa"];

@@ -326,7 +326,9 @@ pub(crate) fn reduces_packets(config: &Config) -> bool {
 /// Whether the network's switches reduce: only if the configuration asks for it, since few networks can.
 fn reduces(config: &Config) -> bool {
     let Some(c) = program(config).map(|p| &p.communication) else { return false };
-    let named = c.nccl.get("NCCL_ALGO").is_some_and(|a| a.to_ascii_lowercase().contains("collnet"));
+    // A list of what NCCL may not choose names nothing that it should.
+    let names = |list: &str| list.contains("collnet") && !list.rsplit(':').any(|names| names.trim().starts_with('^'));
+    let named = c.nccl.get("NCCL_ALGO").is_some_and(|lists| lists.to_ascii_lowercase().split(';').any(names));
     matches!(c.algorithm, spec::AlgorithmChoice::InNetwork | spec::AlgorithmChoice::CollnetChain) || named
 }
 

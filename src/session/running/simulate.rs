@@ -297,6 +297,12 @@ impl Losses {
     }
 }
 
+/// Whether an experiment loses packets as it was told to: early, or on links that lose them. Then nothing is wrong with its buffers or its circuits.
+fn is_lossy_anyway(config: &spec::Config) -> bool {
+    let loses = |impaired: &spec::ImpairmentText| matches!(impaired.what, spec::Impairment::Loss(_));
+    config.values.bool(spec::KeyId::WredDrops) || config.topology.impairments.iter().any(loses)
+}
+
 /// Findings over all experiments of a run.
 struct Findings<'a> {
     sweep: &'a Sweep,
@@ -387,6 +393,7 @@ impl<'a> Findings<'a> {
             match config.values.bool(spec::KeyId::Pfc) {
                 // Queues of ports are made to trim or drop what they cannot take.
                 _ if config.values.bool(spec::KeyId::PortQueue) => {}
+                _ if is_lossy_anyway(&config) => {}
                 _ if config.topology.changes_circuits() => self.lost_in_dark.add(record.exp_id, drops, &config),
                 // What fails or is impaired loses packets with any buffer.
                 _ if config.topology.loses_packets() || hyperfold_host::file_loses_packets(&config) => {}
