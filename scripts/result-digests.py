@@ -105,6 +105,7 @@ SMALL = {
     "studies/ultra-ethernet": [],
     "studies/ultra-ethernet-beside-htsim": [],
     "studies/ultra-ethernet-slow-links": [],
+    "studies/optical-circuits": [],
     "studies/queues-further-on": [],
     "studies/weighed-ports": [],
     "studies/flowlets": ["workload.bytes=200000"],

@@ -298,7 +298,7 @@ const KNOBS: &[Knob] = &[
     ("workload.collective_overhead", "dense", &[], "measured"),
     ("workload.latency_scale", "all-reduce", &["workload.analytic=all"], "3"),
     ("workload.analytic_cost", "all-reduce", &["workload.analytic=all"], "chunks"),
-    ("cluster.nic", "all-reduce", &[], "efa"),
+    ("cluster.nic", "all-reduce", LOSSY, "efa"),
     ("workload.leave_out_run", "all-reduce", &["workload.analytic=all", "cluster.server=aws-p5"], "aws_p5_2n"),
     ("workload.rendezvous_ns", "all-reduce", &[], "3000"),
     ("workload.nccl.NCCL_ALGO", "large", &["workload.nccl.NCCL_ALGO=Ring"], "Tree"),
