@@ -48,7 +48,8 @@ pub(super) fn adapter_defaults(v: &Values) -> Vec<(KeyId, Value)> {
     let own =
         [(KeyId::Policy, &adapter.policy), (KeyId::Cc, &adapter.cc), (KeyId::LossRecovery, &adapter.loss_recovery)];
     // Controls of Ultra Ethernet bring their own receivers.
-    let counts = |id: KeyId| !v.given(id) && !(id == KeyId::LossRecovery && v.given(KeyId::Cc) && ultra_ethernet(v));
+    let brings_receivers = v.given(KeyId::Cc) && ultra_ethernet(v);
+    let counts = |id: KeyId| !v.given(id) && (id != KeyId::LossRecovery || !brings_receivers);
     let typed = |text: &str, id: KeyId| key(id).read(&DeValue::String(text.into())).expect("a test reads the asset");
     own.into_iter().filter(|(id, _)| counts(*id)).map(|(id, text)| (id, typed(text, id))).collect()
 }

@@ -292,7 +292,7 @@ impl Sim<'_> {
                 let units = rates.iter().copied().fold(0, gcd);
                 let total: u64 = rates.iter().sum::<u64>() / units;
                 let halvings = (0..).find(|&n| total >> n < 1 << 20).expect("some number is enough");
-                rates.iter().map(|rate| (rate / units >> halvings).max(1)).collect()
+                rates.iter().map(|rate| ((rate / units) >> halvings).max(1)).collect()
             }
         }
     }
