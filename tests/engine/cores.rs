@@ -2,6 +2,7 @@
 //!
 //! In debug builds each thread's accesses are checked meanwhile: a row that two threads have in one phase, one of them to write, is a panic.
 
+use std::ops::Range;
 use std::time::Duration;
 
 use crate::support::program::Folder;
@@ -16,8 +17,15 @@ use hyperfold_host::tables::build_tables::BuildOptions;
 /// Everything is recorded, so that everything is compared.
 const OPTIONS: BuildOptions = BuildOptions { links: true, rtt_cap: 8, ..BuildOptions::PACKETS };
 
-/// Seeds take these by turns.
-const THREADS: [usize; 3] = [2, 3, 4];
+/// Number of threads for a seed. More threads than cores wait for each other most of the time, so every fifth seed has three or four.
+fn threads_of(seed: u64) -> usize {
+    if seed.is_multiple_of(5) { more_threads(seed) } else { 2 }
+}
+
+/// Three threads or four.
+fn more_threads(seed: u64) -> usize {
+    3 + (seed / 5 % 2) as usize
+}
 
 /// Runs `t` on `threads` threads until it stops for good. Returns how often it stood in the middle of a step.
 fn run_on(t: &mut OwnedTables, threads: usize) -> u32 {
@@ -61,14 +69,14 @@ fn threads_change_no_table_of_task_graphs() {
         .flat_map(|first| first..first + 12)
     {
         let g = gpu_graphs::case(seed);
-        waited += threads_agree(&g.name, &gpu_graphs::tables(&g, OPTIONS).tables, THREADS[seed as usize % 3]);
+        waited += threads_agree(&g.name, &gpu_graphs::tables(&g, OPTIONS).tables, threads_of(seed));
     }
     println!("{waited} steps waited for pause frames");
     assert!(waited > 0, "no switch ever lacked pause frames");
 }
 
-#[test]
-fn threads_change_no_table_of_flows() {
+/// Compares threads with one over cases of every kind: those with the numbers `nth`.
+fn threads_change_no_table_of_random_cases(nth: Range<u64>, threads: fn(u64) -> usize) {
     for seed in [
         3_000,
         random::SELECTIVE,
@@ -82,13 +90,26 @@ fn threads_change_no_table_of_flows() {
         random::AVERAGED,
         random::CUT_THROUGH,
         random::CLASSES_BY_CHOICE,
+        random::REPORTS,
+        random::EARLY_DROPS,
     ]
     .into_iter()
-    .flat_map(|first| first..first + 10)
+    .flat_map(|first| first + nth.start..first + nth.end)
     {
         let t = engine::tables(&random::case(seed), OPTIONS).tables;
-        threads_agree(&format!("random {seed}"), &t, THREADS[seed as usize % 3]);
+        threads_agree(&format!("random {seed}"), &t, threads(seed));
     }
+}
+
+#[test]
+fn threads_change_no_table_of_flows() {
+    threads_change_no_table_of_random_cases(0..10, threads_of);
+}
+
+#[test]
+#[ignore = "soak: more threads than cores; scripts/test.sh --soak and CI run it"]
+fn soak_more_threads_change_no_table_of_flows() {
+    threads_change_no_table_of_random_cases(10..12, more_threads);
 }
 
 /// A permutation of 54 hosts on a fat-tree, and an incast beside it: marks, pauses, and windows that close.
