@@ -89,6 +89,9 @@ fn what_folding_does_not_know_is_said_of_configurations_as_of_tables() {
         ("transport.loss_recovery = \"selective\"", Some("\"selective\"")),
         ("transport.cc = \"nscc\"", Some("\"uec\"")),
         ("transport = { cc = \"dcqcn\", pfc = false, port_queue = true }", Some("transport.port_queue")),
+        ("transport = { pfc = false, wred_drops = true }", Some("transport.wred_drops")),
+        ("transport.wred_drops = true", None),
+        ("transport = { pfc = false, ecn = false, wred_drops = true }", None),
         ("routing.policy = \"adaptive\"", Some("routing.policy")),
     ] {
         let sweep = sweep::parse(&format!("{base}{keys}\n"), Path::new("t.toml"), &SetOverrides::default());

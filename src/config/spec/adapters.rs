@@ -27,7 +27,7 @@ pub struct Adapter {
     pub policy: String,
     /// Default of `transport.cc`.
     pub cc: String,
-    /// Where this is published.
+    /// The publication that says so.
     pub source: String,
 }
 

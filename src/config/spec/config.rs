@@ -4,7 +4,7 @@
 
 use std::path::Path;
 
-use super::applies_when::{has_nvlink, job_mode, ultra_ethernet};
+use super::applies_when::{has_nvlink, job_mode, ultra_ethernet, wred_drops};
 use super::cluster::{ClusterRun, cluster_run};
 use super::costs::CostKeys;
 use super::cut_through::check_cut_through;
@@ -368,6 +368,11 @@ impl Config {
     /// Whether an experiment that equals another one takes its outcome.
     pub fn shares_outcomes(&self) -> bool {
         self.is_flow_level() || self.folding() == Some(true)
+    }
+
+    /// Whether switches drop some data packets that they would mark: the key asks for it, and some packets may be lost.
+    pub fn drops_early(&self) -> bool {
+        self.values.bool(KeyId::WredDrops) && wred_drops(&self.values)
     }
 
     /// Returns whether repeats may be remembered if they may be skipped without changing results; `None`: everything is simulated.

@@ -135,7 +135,7 @@ impl Config {
                 pmax_q32: fixed(v.float(KeyId::EcnPmax), 32),
             },
             ecn_average_weight: v.int(KeyId::EcnAverageWeight) as u32,
-            wred_drops: v.bool(KeyId::WredDrops),
+            wred_drops: self.drops_early(),
             global_rtt: v.bool(KeyId::GlobalRtt),
             classes: self.classes.as_integers((payload + data_overhead).max(ack_bytes), v.bool(KeyId::Pfc)),
         })

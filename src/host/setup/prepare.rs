@@ -269,7 +269,7 @@ pub fn unknown_to_folding(config: &Config) -> Option<&'static str> {
             v.bool(KeyId::Ecn) && v.int(KeyId::EcnAverageWeight) > 0,
             "its switches mark by averages of queues (transport.ecn_average_weight)",
         ),
-        (v.bool(KeyId::WredDrops), "its switches drop packets by WRED (transport.wred_drops)"),
+        (config.drops_early(), "its switches drop packets by WRED (transport.wred_drops)"),
         (
             v.bool(KeyId::Pfc) && !v.is(KeyId::PfcWatchdog, "off"),
             "its switches watch how long they are paused (transport.pfc_watchdog)",

@@ -57,6 +57,17 @@ pub enum CollectiveOp {
 }
 
 impl CollectiveOp {
+    /// All operations but exchanges with experts, which have parameters.
+    pub const PLAIN: [CollectiveOp; 7] = [
+        CollectiveOp::AllReduce,
+        CollectiveOp::AllGather,
+        CollectiveOp::ReduceScatter,
+        CollectiveOp::AllToAll,
+        CollectiveOp::Broadcast,
+        CollectiveOp::Reduce,
+        CollectiveOp::Barrier,
+    ];
+
     /// Number of the operation in trained models of slowdown.
     pub fn number(self) -> u32 {
         match self {

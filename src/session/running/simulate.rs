@@ -300,7 +300,7 @@ impl Losses {
 /// Whether an experiment loses packets as it was told to: early, or on links that lose them. Then nothing is wrong with its buffers or its circuits.
 fn is_lossy_anyway(config: &spec::Config) -> bool {
     let loses = |impaired: &spec::ImpairmentText| matches!(impaired.what, spec::Impairment::Loss(_));
-    config.values.bool(spec::KeyId::WredDrops) || config.topology.impairments.iter().any(loses)
+    config.drops_early() || config.topology.impairments.iter().any(loses)
 }
 
 /// Findings over all experiments of a run.

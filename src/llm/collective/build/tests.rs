@@ -5,15 +5,6 @@ use super::writer::How;
 use super::*;
 use crate::collective::{ExpertDirection, ExpertDispatcher, ExpertExchange};
 
-const OPS: [CollectiveOp; 7] = [
-    CollectiveOp::AllReduce,
-    CollectiveOp::AllGather,
-    CollectiveOp::ReduceScatter,
-    CollectiveOp::AllToAll,
-    CollectiveOp::Broadcast,
-    CollectiveOp::Reduce,
-    CollectiveOp::Barrier,
-];
 const ALGORITHMS: [Algorithm; 6] = [
     Algorithm::Ring,
     Algorithm::Tree,
@@ -25,7 +16,8 @@ const ALGORITHMS: [Algorithm; 6] = [
 
 fn pairs() -> Vec<(CollectiveOp, Algorithm)> {
     let one = Shape::flat(2);
-    OPS.iter()
+    CollectiveOp::PLAIN
+        .iter()
         .flat_map(|&op| ALGORITHMS.map(|a| (op, a)))
         .filter(|&(op, a)| {
             !matches!(build(op, a, 8, &one, &ScheduleOptions::default()), Err(ScheduleError::NoSuch { .. }))
